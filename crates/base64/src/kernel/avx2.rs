@@ -1,0 +1,330 @@
+//! 32 characters at a time, after Muła and Lemire, "Faster Base64 Encoding and Decoding Using AVX2 Instructions" (2018).
+
+#[allow(clippy::wildcard_imports, reason = "intrinsics")]
+use std::arch::x86_64::*;
+
+use super::{Progress, rewind, scalar};
+use crate::Alphabet;
+use crate::alphabet::Charset;
+
+/// Characters that a step reads, bytes that it makes, and how many characters must follow it: its store writes 32 bytes
+/// for 24, and the 12 characters behind it own the 8 spilled ones.
+const STEP: usize = 32;
+const STEP_BYTES: usize = 24;
+const SPILL: usize = 12;
+
+pub fn is_supported() -> bool {
+    is_x86_feature_detected!("avx2") && is_x86_feature_detected!("popcnt")
+}
+
+/// # Safety
+/// As [`super::Kernel::decode`], on a machine with AVX2.
+#[target_feature(enable = "avx2,popcnt")]
+pub unsafe fn decode(src: *const u8, len: usize, dst: *mut u8, charset: Charset) -> Progress {
+    // SAFETY: the caller's promise.
+    let clean = unsafe { decode_clean(src, len, dst, charset) };
+    let (mut read, mut written) = (clean.read, clean.written);
+    if STEP + SPILL <= len - read {
+        // SAFETY: what is left of both.
+        let rest = unsafe {
+            decode_skipping(src.wrapping_add(read), len - read, dst.wrapping_add(written), charset)
+        };
+        read += rest.read;
+        written += rest.written;
+    }
+    // SAFETY: what is left of both.
+    let rest = unsafe {
+        scalar::decode(src.wrapping_add(read), len - read, dst.wrapping_add(written), charset)
+    };
+    Progress { read: read + rest.read, written: written + rest.written }
+}
+
+/// # Safety
+/// As [`decode`].
+#[target_feature(enable = "avx2")]
+unsafe fn decode_clean(src: *const u8, len: usize, dst: *mut u8, charset: Charset) -> Progress {
+    let (mut read, mut written) = (0, 0);
+    while STEP + SPILL <= len - read {
+        // SAFETY: 32 characters are left.
+        let characters = unsafe { _mm256_loadu_si256(src.wrapping_add(read).cast()) };
+        let (values, foreign) = values_of(characters, charset);
+        if _mm256_testz_si256(foreign, foreign) == 0 {
+            break;
+        }
+        let bytes = pack(values);
+        // SAFETY: 44 characters have room for 33 bytes. In place, what is overwritten has been loaded.
+        unsafe { _mm256_storeu_si256(dst.wrapping_add(written).cast(), bytes) };
+        read += STEP;
+        written += STEP_BYTES;
+    }
+    Progress { read, written }
+}
+
+/// The values of data characters are pushed together on a stage, which is emptied when it is full.
+///
+/// # Safety
+/// As [`decode`].
+#[target_feature(enable = "avx2,popcnt")]
+unsafe fn decode_skipping(src: *const u8, len: usize, dst: *mut u8, charset: Charset) -> Progress {
+    let room = len / 4 * 3;
+    let mut stage = Stage::new();
+    let (mut read, mut written, mut stopped) = (0, 0, false);
+    while STEP <= len - read && !stopped {
+        while STEP <= len - read && !stopped && !stage.is_full() {
+            // SAFETY: 32 characters are left.
+            let characters = unsafe { _mm256_loadu_si256(src.wrapping_add(read).cast()) };
+            let (values, foreign) = values_of(characters, charset);
+            let skipped = _mm256_movemask_epi8(skipped_of(characters, charset)).cast_unsigned();
+            let foreign = _mm256_movemask_epi8(foreign).cast_unsigned();
+            stopped = foreign & !skipped != 0;
+            if !stopped {
+                stage.push(values, foreign);
+                read += STEP;
+            }
+        }
+        let mut step = 0;
+        // A store writes 32 bytes for 24. Where the last of them have no room, the characters are left to others.
+        while STEP * (step + 1) <= stage.len && written + STEP <= room {
+            let bytes = pack(stage.step(step));
+            // SAFETY: `written + 32 <= room`. In place: at least 32 data characters have been loaded that make these
+            // bytes, so 3/4 of the ones before, and 32, ends at or before the last of them.
+            unsafe { _mm256_storeu_si256(dst.wrapping_add(written).cast(), bytes) };
+            written += STEP_BYTES;
+            step += 1;
+        }
+        stopped |= stage.keep_from(step);
+    }
+    // SAFETY: the data characters on the stage lie before `read`.
+    let read = unsafe { rewind(src, read, stage.len, charset) };
+    Progress { read, written }
+}
+
+/// Large enough that what is loaded was stored long before: a load that meets several recent stores stalls.
+const STAGED_STEPS: usize = 32;
+
+#[repr(align(32))]
+struct Stage {
+    /// One step more than is ever asked for: a push stores whole eights.
+    values: [[u8; STEP]; STAGED_STEPS + 2],
+    len: usize,
+}
+
+impl Stage {
+    fn new() -> Self {
+        Self { values: [[0; STEP]; STAGED_STEPS + 2], len: 0 }
+    }
+
+    fn is_full(&self) -> bool {
+        STAGED_STEPS * STEP <= self.len
+    }
+
+    /// Adds the values that are not foreign. The stage must not be full.
+    #[target_feature(enable = "avx2,popcnt")]
+    fn push(&mut self, values: __m256i, foreign: u32) {
+        debug_assert!(!self.is_full());
+        let lower = _mm256_castsi256_si128(values);
+        let upper = _mm256_extracti128_si256::<1>(values);
+        let quarters = [lower, _mm_srli_si128::<8>(lower), upper, _mm_srli_si128::<8>(upper)];
+        // A copy, since the stores might alias the field.
+        let mut len = self.len;
+        for (quarter, foreign) in quarters.into_iter().zip(foreign.to_le_bytes()) {
+            let end = self.values.as_mut_ptr().cast::<u8>().wrapping_add(len);
+            let kept = _mm_shuffle_epi8(quarter, order_of(foreign));
+            // SAFETY: four times eight bytes fit in behind `len`, which was less than two steps from the end.
+            unsafe { _mm_storel_epi64(end.cast(), kept) };
+            len += foreign.count_zeros() as usize;
+        }
+        self.len = len;
+    }
+
+    #[target_feature(enable = "avx2")]
+    #[allow(clippy::indexing_slicing, reason = "a step that `len` reaches")]
+    fn step(&self, index: usize) -> __m256i {
+        // SAFETY: a whole step.
+        unsafe { _mm256_load_si256(self.values[index].as_ptr().cast()) }
+    }
+
+    /// Drops the steps before `index` and tells whether another whole one is left.
+    #[allow(clippy::indexing_slicing, reason = "a step that `len` reaches, or the one after")]
+    fn keep_from(&mut self, index: usize) -> bool {
+        self.values[0] = self.values[index];
+        self.values[1] = self.values[index + 1];
+        self.len -= index * STEP;
+        STEP <= self.len
+    }
+}
+
+/// Moves the bytes of eight that are not foreign to the front.
+#[target_feature(enable = "avx2")]
+#[allow(clippy::indexing_slicing, reason = "a byte always indexes a table of 256")]
+fn order_of(foreign: u8) -> __m128i {
+    let order = &ORDERS[usize::from(foreign)];
+    // SAFETY: eight bytes.
+    unsafe { _mm_loadl_epi64(order.as_ptr().cast()) }
+}
+
+static ORDERS: [[u8; 8]; 256] = {
+    let mut orders = [[0; 8]; 256];
+    let mut foreign = 0;
+    while foreign < 256 {
+        let (mut kept, mut bit) = (0, 0);
+        while bit < 8 {
+            if foreign >> bit & 1 == 0 {
+                #[allow(clippy::indexing_slicing, reason = "evaluated at compile time")]
+                {
+                    orders[foreign][kept] = bit;
+                }
+                kept += 1;
+            }
+            bit += 1;
+        }
+        foreign += 1;
+    }
+    orders
+};
+
+/// The values of 32 characters, and which of them are foreign and have none.
+#[target_feature(enable = "avx2")]
+fn values_of(characters: __m256i, charset: Charset) -> (__m256i, __m256i) {
+    match charset {
+        Charset::Standard => standard_values_of(characters),
+        Charset::Either => standard_values_of(standardize(characters)),
+        Charset::Url => {
+            let plus = _mm256_cmpeq_epi8(characters, _mm256_set1_epi8(b'+'.cast_signed()));
+            let slash = _mm256_cmpeq_epi8(characters, _mm256_set1_epi8(b'/'.cast_signed()));
+            let (values, foreign) = standard_values_of(standardize(characters));
+            (values, _mm256_or_si256(foreign, _mm256_or_si256(plus, slash)))
+        }
+    }
+}
+
+/// A character is data if the bit sets of its low and its high half do not meet; `rolls` is what its high half (and
+/// being '/') adds to turn it into its value.
+#[target_feature(enable = "avx2")]
+fn standard_values_of(characters: __m256i) -> (__m256i, __m256i) {
+    let sets_of_low = twice(_mm_setr_epi8(
+        0x15, 0x11, 0x11, 0x11, 0x11, 0x11, 0x11, 0x11, 0x11, 0x11, 0x13, 0x1a, 0x1b, 0x1b, 0x1b,
+        0x1a,
+    ));
+    let sets_of_high = twice(_mm_setr_epi8(
+        0x10, 0x10, 0x01, 0x02, 0x04, 0x08, 0x04, 0x08, 0x10, 0x10, 0x10, 0x10, 0x10, 0x10, 0x10,
+        0x10,
+    ));
+    let rolls = twice(_mm_setr_epi8(0, 16, 19, 4, -65, -65, -71, -71, 0, 0, 0, 0, 0, 0, 0, 0));
+    let slash = _mm256_set1_epi8(0x2f);
+    let high = _mm256_and_si256(_mm256_srli_epi32(characters, 4), slash);
+    let low = _mm256_and_si256(characters, slash);
+    let sets = _mm256_and_si256(
+        _mm256_shuffle_epi8(sets_of_low, low),
+        _mm256_shuffle_epi8(sets_of_high, high),
+    );
+    let foreign = _mm256_cmpgt_epi8(sets, _mm256_setzero_si256());
+    let is_slash = _mm256_cmpeq_epi8(characters, slash);
+    let roll = _mm256_shuffle_epi8(rolls, _mm256_add_epi8(is_slash, high));
+    (_mm256_add_epi8(characters, roll), foreign)
+}
+
+/// Which characters are skipped if they are foreign.
+#[target_feature(enable = "avx2")]
+fn skipped_of(characters: __m256i, charset: Charset) -> __m256i {
+    if charset == Charset::Either {
+        let padding = _mm256_cmpeq_epi8(characters, _mm256_set1_epi8(b'='.cast_signed()));
+        return _mm256_andnot_si256(padding, _mm256_set1_epi8(-1));
+    }
+    // The one white space character with this low half, else one whose low half is another.
+    let spaces =
+        twice(_mm_setr_epi8(0x20, 0, 0, 0, 0, 0, 0, 0, 0, 0x09, 0x0a, 0, 0x0c, 0x0d, 0, 0));
+    _mm256_cmpeq_epi8(_mm256_shuffle_epi8(spaces, characters), characters)
+}
+
+/// `-` and `_` as `+` and `/`.
+#[target_feature(enable = "avx2")]
+fn standardize(characters: __m256i) -> __m256i {
+    let minus = _mm256_cmpeq_epi8(characters, _mm256_set1_epi8(b'-'.cast_signed()));
+    let underscore = _mm256_cmpeq_epi8(characters, _mm256_set1_epi8(b'_'.cast_signed()));
+    let plus = _mm256_blendv_epi8(characters, _mm256_set1_epi8(b'+'.cast_signed()), minus);
+    _mm256_blendv_epi8(plus, _mm256_set1_epi8(b'/'.cast_signed()), underscore)
+}
+
+/// 32 values of six bits as 24 bytes, and 8 of nothing.
+#[target_feature(enable = "avx2")]
+fn pack(values: __m256i) -> __m256i {
+    let pairs = _mm256_maddubs_epi16(values, _mm256_set1_epi32(0x0140_0140));
+    let quanta = _mm256_madd_epi16(pairs, _mm256_set1_epi32(0x0001_1000));
+    let order = twice(_mm_setr_epi8(2, 1, 0, 6, 5, 4, 10, 9, 8, 14, 13, 12, -1, -1, -1, -1));
+    let halves = _mm256_shuffle_epi8(quanta, order);
+    _mm256_permutevar8x32_epi32(halves, _mm256_setr_epi32(0, 1, 2, 4, 5, 6, 3, 7))
+}
+
+#[target_feature(enable = "avx2")]
+fn twice(half: __m128i) -> __m256i {
+    _mm256_broadcastsi128_si256(half)
+}
+
+/// The upper of the two overlapping loads of an encoding step ends 28 bytes in.
+const ENCODE_READ: usize = 28;
+
+/// # Safety
+/// As [`super::Kernel::encode`], on a machine with AVX2.
+#[target_feature(enable = "avx2")]
+pub unsafe fn encode(src: *const u8, len: usize, dst: *mut u8, alphabet: Alphabet) {
+    let (mut read, mut written) = (0, 0);
+    while ENCODE_READ <= len - read {
+        // SAFETY: 28 bytes are left; this reads the first 16.
+        let lower = unsafe { _mm_loadu_si128(src.wrapping_add(read).cast()) };
+        // SAFETY: 28 bytes are left; this reads the last 16.
+        let upper = unsafe { _mm_loadu_si128(src.wrapping_add(read + 12).cast()) };
+        let text = characters_of(unpack(_mm256_set_m128i(upper, lower)), alphabet);
+        // SAFETY: 24 bytes become 32 characters, which have room.
+        unsafe { _mm256_storeu_si256(dst.wrapping_add(written).cast(), text) };
+        read += STEP_BYTES;
+        written += STEP;
+    }
+    // SAFETY: `read` bytes are done and their text written.
+    unsafe {
+        scalar::encode(src.wrapping_add(read), len - read, dst.wrapping_add(written), alphabet);
+    };
+}
+
+/// Twice 12 bytes as 32 values of six bits.
+#[target_feature(enable = "avx2")]
+fn unpack(bytes: __m256i) -> __m256i {
+    let order = twice(_mm_setr_epi8(1, 0, 2, 1, 4, 3, 5, 4, 7, 6, 8, 7, 10, 9, 11, 10));
+    let spread = _mm256_shuffle_epi8(bytes, order);
+    let high = _mm256_and_si256(spread, _mm256_set1_epi32(0x0fc0_fc00));
+    let high = _mm256_mulhi_epu16(high, _mm256_set1_epi32(0x0400_0040));
+    let low = _mm256_and_si256(spread, _mm256_set1_epi32(0x003f_03f0));
+    let low = _mm256_mullo_epi16(low, _mm256_set1_epi32(0x0100_0010));
+    _mm256_or_si256(high, low)
+}
+
+#[target_feature(enable = "avx2")]
+fn characters_of(values: __m256i, alphabet: Alphabet) -> __m256i {
+    let (of_62, of_63) = match alphabet {
+        Alphabet::Standard => (b'+', b'/'),
+        Alphabet::Url => (b'-', b'_'),
+    };
+    // Which row of `rolls` a value adds: 0 for a–z, 1–10 for digits, 11 and 12 for the last two, 13 for A–Z.
+    let rolls = twice(_mm_setr_epi8(
+        71,
+        -4,
+        -4,
+        -4,
+        -4,
+        -4,
+        -4,
+        -4,
+        -4,
+        -4,
+        -4,
+        of_62.cast_signed() - 62,
+        of_63.cast_signed() - 63,
+        65,
+        0,
+        0,
+    ));
+    let row = _mm256_subs_epu8(values, _mm256_set1_epi8(51));
+    let upper_case = _mm256_cmpgt_epi8(_mm256_set1_epi8(26), values);
+    let row = _mm256_or_si256(row, _mm256_and_si256(upper_case, _mm256_set1_epi8(13)));
+    _mm256_add_epi8(values, _mm256_shuffle_epi8(rolls, row))
+}

@@ -1,0 +1,304 @@
+//! 64 characters at a time with VBMI, after Muła and Lemire, "Base64 encoding and decoding at almost the speed of a
+//! memory copy" (2020): one permutation of two registers looks 64 characters up in a table of 128. Loads and stores at
+//! the ends are masked, so nothing outside the given memory is touched.
+
+#[allow(clippy::wildcard_imports, reason = "intrinsics")]
+use std::arch::x86_64::*;
+
+use super::{Progress, rewind};
+use crate::Alphabet;
+use crate::alphabet::Charset;
+
+const STEP: usize = 64;
+const STEP_BYTES: usize = 48;
+/// Steps between two looks at the error flags.
+const UNROLL: usize = 4;
+const LOW_48: __mmask64 = 0x0000_ffff_ffff_ffff;
+/// Truth table of a | b | c.
+const OR: i32 = 0xfe;
+
+pub fn is_supported() -> bool {
+    is_x86_feature_detected!("avx512bw")
+        && is_x86_feature_detected!("avx512vbmi")
+        && is_x86_feature_detected!("avx512vbmi2")
+}
+
+/// # Safety
+/// As [`super::Kernel::decode`], on a machine that [`is_supported`].
+#[target_feature(enable = "avx512f,avx512bw,avx512vbmi,avx512vbmi2")]
+pub unsafe fn decode(src: *const u8, len: usize, dst: *mut u8, charset: Charset) -> Progress {
+    let lookup = Lookup::new(charset);
+    // SAFETY: the caller's promise.
+    let clean = unsafe { decode_clean(src, len, dst, &lookup) };
+    if clean.read == len {
+        return clean;
+    }
+    let (src, dst) = (src.wrapping_add(clean.read), dst.wrapping_add(clean.written));
+    // SAFETY: what is left of both.
+    let rest = unsafe { decode_skipping(src, len - clean.read, dst, &lookup, charset) };
+    Progress { read: clean.read + rest.read, written: clean.written + rest.written }
+}
+
+/// Four steps at once, as long as all characters are data.
+///
+/// # Safety
+/// As [`decode`].
+#[target_feature(enable = "avx512f,avx512bw,avx512vbmi")]
+unsafe fn decode_clean(src: *const u8, len: usize, dst: *mut u8, lookup: &Lookup) -> Progress {
+    let (mut read, mut written) = (0, 0);
+    while UNROLL * STEP <= len - read {
+        // SAFETY: four steps of characters are left.
+        let [a, b, c, d] = unsafe { load_four(src.wrapping_add(read)) };
+        let (va, vb, vc, vd) =
+            (lookup.values_of(a), lookup.values_of(b), lookup.values_of(c), lookup.values_of(d));
+        let high_ab = _mm512_ternarylogic_epi64::<OR>(a, b, va);
+        let high_cd = _mm512_ternarylogic_epi64::<OR>(c, d, vc);
+        let high = _mm512_ternarylogic_epi64::<OR>(high_ab, high_cd, _mm512_or_si512(vb, vd));
+        if _mm512_movepi8_mask(high) != 0 {
+            break;
+        }
+        let bytes = [lookup.pack(va), lookup.pack(vb), lookup.pack(vc), lookup.pack(vd)];
+        // SAFETY: four steps of bytes have room. In place, what is overwritten has been loaded.
+        unsafe { store_four(dst.wrapping_add(written), bytes) };
+        read += UNROLL * STEP;
+        written += UNROLL * STEP_BYTES;
+    }
+    Progress { read, written }
+}
+
+/// One step at a time. The values of data characters are pushed together on a stage, which is emptied when it is full.
+///
+/// # Safety
+/// As [`decode`].
+#[target_feature(enable = "avx512f,avx512bw,avx512vbmi,avx512vbmi2")]
+unsafe fn decode_skipping(
+    src: *const u8,
+    len: usize,
+    dst: *mut u8,
+    lookup: &Lookup,
+    charset: Charset,
+) -> Progress {
+    let mut stage = Stage::new();
+    let (mut read, mut written, mut stopped) = (0, 0, false);
+    while read < len && !stopped {
+        while read < len && !stopped && !stage.is_full() {
+            let count = (len - read).min(STEP);
+            // SAFETY: `count` characters are left, and the mask lets no more be read.
+            let characters =
+                unsafe { _mm512_maskz_loadu_epi8(mask(count), src.wrapping_add(read).cast()) };
+            let (values, data, stops) = lookup.classify(characters);
+            // A branch rather than arithmetic: the next load must not wait for what this one found.
+            if stops == 0 && count == STEP {
+                stage.push(values, data);
+                read += STEP;
+                continue;
+            }
+            let end = (stops | !mask(count)).trailing_zeros() as usize;
+            stage.push(values, data & mask(end));
+            read += end;
+            stopped = end < count;
+        }
+        let whole = stage.len / STEP;
+        for step in 0..whole {
+            let bytes = lookup.pack(stage.step(step));
+            // SAFETY: 64 data characters have room for 48 bytes; in place, these and all before them have been loaded.
+            unsafe { _mm512_mask_storeu_epi8(dst.wrapping_add(written).cast(), LOW_48, bytes) };
+            written += STEP_BYTES;
+        }
+        stage.keep_from(whole);
+    }
+    let whole = stage.len / 4 * 3;
+    let bytes = lookup.pack(stage.step(0));
+    // SAFETY: whole quanta have room, and the mask lets no more be written.
+    unsafe { _mm512_mask_storeu_epi8(dst.wrapping_add(written).cast(), mask(whole), bytes) };
+    // SAFETY: the data characters on the stage lie before `read`.
+    let read = unsafe { rewind(src, read, stage.len % 4, charset) };
+    Progress { read, written: written + whole }
+}
+
+/// Large enough that what is loaded was stored long before: a load that meets several recent stores stalls.
+const STAGED_STEPS: usize = 16;
+
+#[repr(align(64))]
+struct Stage {
+    /// One step more than is ever asked for: a push stores a whole one.
+    values: [[u8; STEP]; STAGED_STEPS + 2],
+    len: usize,
+}
+
+impl Stage {
+    fn new() -> Self {
+        Self { values: [[0; STEP]; STAGED_STEPS + 2], len: 0 }
+    }
+
+    fn is_full(&self) -> bool {
+        STAGED_STEPS * STEP <= self.len
+    }
+
+    /// Adds the values that `data` marks. The stage must not be full.
+    #[target_feature(enable = "avx512f,avx512vbmi2")]
+    fn push(&mut self, values: __m512i, data: __mmask64) {
+        debug_assert!(!self.is_full());
+        let end = self.values.as_mut_ptr().cast::<u8>().wrapping_add(self.len);
+        // SAFETY: a step fits in behind `len`, which is less than two steps from the end.
+        unsafe { _mm512_storeu_si512(end.cast(), _mm512_maskz_compress_epi8(data, values)) };
+        self.len += data.count_ones() as usize;
+    }
+
+    #[target_feature(enable = "avx512f")]
+    #[allow(clippy::indexing_slicing, reason = "a step that `len` reaches, or the first")]
+    fn step(&self, index: usize) -> __m512i {
+        // SAFETY: a whole step.
+        unsafe { _mm512_load_si512(self.values[index].as_ptr().cast()) }
+    }
+
+    /// Drops the steps before `index`.
+    #[allow(clippy::indexing_slicing, reason = "a step that `len` reaches, or the one after")]
+    fn keep_from(&mut self, index: usize) {
+        self.values[0] = self.values[index];
+        self.len -= index * STEP;
+    }
+}
+
+/// The lowest `len` of 64.
+fn mask(len: usize) -> __mmask64 {
+    if STEP <= len { !0 } else { (1 << len) - 1 }
+}
+
+/// # Safety
+/// Four times 64 bytes are readable.
+#[target_feature(enable = "avx512f")]
+#[allow(clippy::multiple_unsafe_ops_per_block, reason = "four of the same")]
+unsafe fn load_four(src: *const u8) -> [__m512i; UNROLL] {
+    // SAFETY: the caller's promise.
+    unsafe {
+        [
+            _mm512_loadu_si512(src.cast()),
+            _mm512_loadu_si512(src.wrapping_add(STEP).cast()),
+            _mm512_loadu_si512(src.wrapping_add(2 * STEP).cast()),
+            _mm512_loadu_si512(src.wrapping_add(3 * STEP).cast()),
+        ]
+    }
+}
+
+/// # Safety
+/// Four times 48 bytes are writable.
+#[target_feature(enable = "avx512f,avx512bw")]
+#[allow(clippy::multiple_unsafe_ops_per_block, reason = "four of the same")]
+unsafe fn store_four(dst: *mut u8, [a, b, c, d]: [__m512i; UNROLL]) {
+    // SAFETY: the caller's promise; the mask writes 48 bytes.
+    unsafe {
+        _mm512_mask_storeu_epi8(dst.cast(), LOW_48, a);
+        _mm512_mask_storeu_epi8(dst.wrapping_add(STEP_BYTES).cast(), LOW_48, b);
+        _mm512_mask_storeu_epi8(dst.wrapping_add(2 * STEP_BYTES).cast(), LOW_48, c);
+        _mm512_mask_storeu_epi8(dst.wrapping_add(3 * STEP_BYTES).cast(), LOW_48, d);
+    }
+}
+
+struct Lookup {
+    lower: __m512i,
+    upper: __m512i,
+    beyond_ascii: __m512i,
+    order: __m512i,
+}
+
+impl Lookup {
+    #[target_feature(enable = "avx512f")]
+    fn new(charset: Charset) -> Self {
+        let values = charset.values().as_ptr();
+        Self {
+            // SAFETY: the table has 256 bytes.
+            lower: unsafe { _mm512_loadu_si512(values.cast()) },
+            // SAFETY: the table has 256 bytes.
+            upper: unsafe { _mm512_loadu_si512(values.wrapping_add(64).cast()) },
+            beyond_ascii: _mm512_set1_epi8(charset.beyond_ascii().cast_signed()),
+            // SAFETY: the table has 64 bytes.
+            order: unsafe { _mm512_loadu_si512(ORDER.as_ptr().cast()) },
+        }
+    }
+
+    /// Bytes from 128 on look up what 128 less does: their own high bit must be looked at too.
+    #[target_feature(enable = "avx512f,avx512vbmi")]
+    fn values_of(&self, characters: __m512i) -> __m512i {
+        _mm512_permutex2var_epi8(self.lower, characters, self.upper)
+    }
+
+    /// The values of 64 characters, which of them are data, and which only the decoder may judge.
+    #[target_feature(enable = "avx512f,avx512bw,avx512vbmi")]
+    fn classify(&self, characters: __m512i) -> (__m512i, __mmask64, __mmask64) {
+        let beyond = _mm512_movepi8_mask(characters);
+        let values = _mm512_mask_mov_epi8(self.values_of(characters), beyond, self.beyond_ascii);
+        let foreign = _mm512_movepi8_mask(values);
+        let skipped = _mm512_movepi8_mask(_mm512_add_epi8(values, values));
+        (values, !foreign, foreign & !skipped)
+    }
+
+    /// 64 values of six bits as 48 bytes.
+    #[target_feature(enable = "avx512f,avx512bw,avx512vbmi")]
+    fn pack(&self, values: __m512i) -> __m512i {
+        let pairs = _mm512_maddubs_epi16(values, _mm512_set1_epi32(0x0140_0140));
+        let quanta = _mm512_madd_epi16(pairs, _mm512_set1_epi32(0x0001_1000));
+        _mm512_permutexvar_epi8(self.order, quanta)
+    }
+}
+
+/// The three bytes of each quantum, highest first.
+static ORDER: [u8; 64] = {
+    let mut order = [0; 64];
+    let mut quantum = 0;
+    while quantum < 16 {
+        let mut byte = 0;
+        while byte < 3 {
+            #[allow(clippy::indexing_slicing, reason = "evaluated at compile time")]
+            {
+                order[(3 * quantum + byte) as usize] = 4 * quantum + 2 - byte;
+            }
+            byte += 1;
+        }
+        quantum += 1;
+    }
+    order
+};
+
+/// # Safety
+/// As [`super::Kernel::encode`], on a machine that [`is_supported`].
+#[target_feature(enable = "avx512f,avx512bw,avx512vbmi")]
+pub unsafe fn encode(src: *const u8, len: usize, dst: *mut u8, alphabet: Alphabet) {
+    // SAFETY: the table has 64 bytes.
+    let characters = unsafe { _mm512_loadu_si512(alphabet.characters().as_ptr().cast()) };
+    // SAFETY: the table has 64 bytes.
+    let spread = unsafe { _mm512_loadu_si512(SPREAD.as_ptr().cast()) };
+    // In each quantum of 32 bits, spread as bytes 1 0 2 1: where the four values begin.
+    let shifts = _mm512_set1_epi64(0x3036_242a_1016_040a);
+    let (mut read, mut written) = (0, 0);
+    while read < len {
+        let bytes = (len - read).min(STEP_BYTES);
+        // SAFETY: `bytes` are left, and the mask lets no more be read.
+        let input = unsafe { _mm512_maskz_loadu_epi8(mask(bytes), src.wrapping_add(read).cast()) };
+        let values = _mm512_multishift_epi64_epi8(shifts, _mm512_permutexvar_epi8(spread, input));
+        let text = _mm512_permutexvar_epi8(values, characters);
+        let len = bytes / 3 * 4;
+        // SAFETY: the text of `bytes` has room, and the mask lets no more be written.
+        unsafe { _mm512_mask_storeu_epi8(dst.wrapping_add(written).cast(), mask(len), text) };
+        read += bytes;
+        written += len;
+    }
+}
+
+/// Each quantum of three bytes as 1 0 2 1.
+static SPREAD: [u8; 64] = {
+    let mut spread = [0; 64];
+    let mut quantum = 0;
+    while quantum < 16 {
+        let first = 3 * quantum as u8;
+        #[allow(clippy::indexing_slicing, reason = "evaluated at compile time")]
+        {
+            spread[4 * quantum] = first + 1;
+            spread[4 * quantum + 1] = first;
+            spread[4 * quantum + 2] = first + 2;
+            spread[4 * quantum + 3] = first + 1;
+        }
+        quantum += 1;
+    }
+    spread
+};
