@@ -1,1 +1,19 @@
+//! The glue between JavaScript and the pure crates: fields in, one call, bytes out. `src/native.ts` is its only caller.
 
+#![allow(clippy::needless_pass_by_value, reason = "napi hands arguments over by value")]
+
+mod base64;
+mod failure;
+mod guard;
+#[cfg(feature = "test-hooks")]
+mod hooks;
+mod memory;
+mod slot;
+mod source;
+mod stop;
+mod task;
+
+use napi_derive::napi;
+
+#[napi]
+pub const VERSION: &str = env!("CARGO_PKG_VERSION");

@@ -1,5 +1,7 @@
 //! Every kernel against the scalar one and against a decoder in a few naive lines.
 
+#![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "a panic is how a test fails")]
+
 use offloop_base64::{
     Alphabet, DecodeError, Decoder, Kernel, Mode, encode_into_with, encoded_len, max_decoded_len,
 };
@@ -317,10 +319,9 @@ impl Fence {
         // SAFETY: inside the mapping.
         let middle = unsafe { base.add(page) };
         // SAFETY: a whole page of the mapping.
-        assert_eq!(
-            unsafe { libc::mprotect(middle.cast(), page, libc::PROT_READ | libc::PROT_WRITE) },
-            0
-        );
+        let status =
+            unsafe { libc::mprotect(middle.cast(), page, libc::PROT_READ | libc::PROT_WRITE) };
+        assert_eq!(status, 0);
         Self { base, page }
     }
 

@@ -78,6 +78,10 @@ impl Recycler {
         self.lock().idle_size
     }
 
+    pub fn max_idle(&self) -> usize {
+        self.lock().max_idle
+    }
+
     /// The bound of [`Self::idle_size`]. What exceeds it leaves at once.
     pub fn set_max_idle(&self, bytes: usize) {
         let mut stock = self.lock();

@@ -130,7 +130,7 @@ impl Stage {
         for (quarter, foreign) in quarters.into_iter().zip(foreign.to_le_bytes()) {
             let end = self.values.as_mut_ptr().cast::<u8>().wrapping_add(len);
             let kept = _mm_shuffle_epi8(quarter, order_of(foreign));
-            // SAFETY: four times eight bytes fit in behind `len`, which was less than two steps from the end.
+            // SAFETY: four times eight bytes fit in behind `len`, which was at least two steps from the end.
             unsafe { _mm_storel_epi64(end.cast(), kept) };
             len += foreign.count_zeros() as usize;
         }

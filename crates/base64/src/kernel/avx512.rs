@@ -140,8 +140,9 @@ impl Stage {
     fn push(&mut self, values: __m512i, data: __mmask64) {
         debug_assert!(!self.is_full());
         let end = self.values.as_mut_ptr().cast::<u8>().wrapping_add(self.len);
-        // SAFETY: a step fits in behind `len`, which is less than two steps from the end.
-        unsafe { _mm512_storeu_si512(end.cast(), _mm512_maskz_compress_epi8(data, values)) };
+        let kept = _mm512_maskz_compress_epi8(data, values);
+        // SAFETY: a step fits in behind `len`, which is at least two steps from the end.
+        unsafe { _mm512_storeu_si512(end.cast(), kept) };
         self.len += data.count_ones() as usize;
     }
 

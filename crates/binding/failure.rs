@@ -1,0 +1,62 @@
+//! Failures cross the boundary as data; `native.ts` makes errors of them, which so carry the caller's stack.
+
+use napi_derive::napi;
+use offloop_base64::{DecodeError, EncodeError};
+use offloop_memory::OutOfMemory;
+
+/// What `native.ts` makes an error of.
+#[napi(object, object_from_js = false)]
+#[derive(Debug)]
+pub struct Failure {
+    pub code: &'static str,
+    pub message: String,
+    pub offset: Option<f64>,
+}
+
+/// The one table from causes to codes.
+#[derive(Clone, Copy, Debug)]
+pub enum Cause {
+    Base64,
+    TooLarge,
+    /// The caller's signal: `native.ts` throws its reason.
+    Aborted,
+    Internal,
+}
+
+impl Cause {
+    const fn code(self) -> &'static str {
+        match self {
+            Self::Base64 => "ERR_OFFLOOP_BASE64",
+            Self::TooLarge => "ERR_OFFLOOP_TOO_LARGE",
+            Self::Aborted => "ABORT_ERR",
+            Self::Internal => "ERR_OFFLOOP_INTERNAL",
+        }
+    }
+}
+
+impl Failure {
+    pub fn new(cause: Cause, message: impl Into<String>) -> Self {
+        Self { code: cause.code(), message: message.into(), offset: None }
+    }
+}
+
+impl From<DecodeError> for Failure {
+    fn from(error: DecodeError) -> Self {
+        let Some(offset) = error.offset() else {
+            return Self::new(Cause::Internal, error.to_string());
+        };
+        Self { offset: Some(offset as f64), ..Self::new(Cause::Base64, error.to_string()) }
+    }
+}
+
+impl From<EncodeError> for Failure {
+    fn from(error: EncodeError) -> Self {
+        Self::new(Cause::Internal, error.to_string())
+    }
+}
+
+impl From<OutOfMemory> for Failure {
+    fn from(error: OutOfMemory) -> Self {
+        Self::new(Cause::TooLarge, error.to_string())
+    }
+}

@@ -1,0 +1,62 @@
+//! Only in the addon that tests build for themselves.
+
+use std::thread;
+use std::time::{Duration, Instant};
+
+use napi::bindgen_prelude::{AsyncTask, Either};
+use napi_derive::napi;
+
+use crate::failure::Failure;
+use crate::guard::guard;
+use crate::stop::{Flag, Stop};
+use crate::task::{Job, Work, launch, settle};
+
+pub struct Panic(String);
+
+impl Work for Panic {
+    type Done = f64;
+
+    #[allow(clippy::panic, reason = "what this is for")]
+    fn run(&mut self, _flag: &Flag) -> Result<f64, Failure> {
+        panic!("{}", self.0)
+    }
+
+    fn recycle(&mut self) {}
+}
+
+/// A task that panics.
+#[napi(ts_return_type = "Promise<number | Failure>")]
+pub fn panic_task(message: String) -> AsyncTask<Job<Panic>> {
+    launch(Panic(message), None)
+}
+
+/// A panic on the JS thread.
+#[napi]
+#[allow(clippy::panic, reason = "what this is for")]
+pub fn panic_sync(message: String) -> Either<f64, Failure> {
+    settle(guard(|| panic!("{message}")))
+}
+
+/// Waits in the pool, looking at its flag every millisecond; tells for how long it waited.
+pub struct Wait(Duration);
+
+impl Work for Wait {
+    type Done = f64;
+
+    fn run(&mut self, flag: &Flag) -> Result<f64, Failure> {
+        let start = Instant::now();
+        while start.elapsed() < self.0 {
+            flag.check()?;
+            thread::sleep(Duration::from_millis(1));
+        }
+        Ok(start.elapsed().as_secs_f64() * 1e3)
+    }
+
+    fn recycle(&mut self) {}
+}
+
+/// A task that waits.
+#[napi(ts_return_type = "Promise<number | Failure>")]
+pub fn wait_task(milliseconds: u32, stop: Option<&Stop>) -> AsyncTask<Job<Wait>> {
+    launch(Wait(Duration::from_millis(milliseconds.into())), stop)
+}

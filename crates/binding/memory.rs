@@ -1,0 +1,180 @@
+//! The process's recycled memory, and views of JavaScript's.
+
+use std::ptr;
+use std::slice;
+use std::time::Duration;
+
+use napi::bindgen_prelude::{AsyncTask, FromNapiValue, TypeName, Uint8Array, ValidateNapiValue};
+use napi::{Error, Result, Status, ValueType, check_status, sys};
+use napi_derive::napi;
+use offloop_memory::Recycler;
+
+use crate::failure::Failure;
+use crate::stop::Flag;
+use crate::task::{Job, Work, launch};
+
+const DEFAULT_MAX_IDLE: usize = 128 << 20;
+
+pub static RECYCLER: Recycler = Recycler::new(DEFAULT_MAX_IDLE);
+
+/// Bytes of a `Uint8Array` argument, for the length of the call only.
+pub struct View {
+    start: *mut u8,
+    len: usize,
+    /// In a `SharedArrayBuffer`, where other threads may write at any moment.
+    shared: bool,
+}
+
+impl View {
+    pub fn len(&self) -> usize {
+        self.len
+    }
+
+    /// Copies the bytes to the start of `dst`, which holds at least as many.
+    pub fn copy_to(&self, dst: &mut [u8]) {
+        let len = self.len.min(dst.len());
+        if len == 0 {
+            return;
+        }
+        // SAFETY: `start` has `len` bytes, V8 said in this call, and `dst` is memory of ours. Shared bytes may change
+        // meanwhile, which no reference to them observes.
+        unsafe { ptr::copy_nonoverlapping(self.start, dst.as_mut_ptr(), len) };
+    }
+
+    /// The bytes, unless another thread may write to them.
+    pub fn bytes(&self) -> Option<&[u8]> {
+        if self.shared {
+            return None;
+        }
+        if self.len == 0 {
+            return Some(&[]);
+        }
+        // SAFETY: `start` has `len` bytes, V8 said in this call. Nothing runs on this thread until it returns, and no
+        // other thread sees memory that is not shared.
+        Some(unsafe { slice::from_raw_parts(self.start, self.len) })
+    }
+
+    /// The bytes, to be written, unless another thread sees them. The caller has no other view of the same memory.
+    pub fn bytes_mut(&mut self) -> Option<&mut [u8]> {
+        if self.shared {
+            return None;
+        }
+        if self.len == 0 {
+            return Some(&mut []);
+        }
+        // SAFETY: as above; `bytes.ts` made this memory for the result, and has given no other view of it.
+        Some(unsafe { slice::from_raw_parts_mut(self.start, self.len) })
+    }
+}
+
+impl TypeName for View {
+    fn type_name() -> &'static str {
+        "Uint8Array"
+    }
+
+    fn value_type() -> ValueType {
+        ValueType::Object
+    }
+}
+
+impl ValidateNapiValue for View {}
+
+impl FromNapiValue for View {
+    unsafe fn from_napi_value(env: sys::napi_env, value: sys::napi_value) -> Result<Self> {
+        let (mut kind, mut len, mut start, mut buffer) = (0, 0, ptr::null_mut(), ptr::null_mut());
+        // SAFETY: a live value of this env, and places for what is told about it.
+        let status = unsafe {
+            sys::napi_get_typedarray_info(
+                env,
+                value,
+                &raw mut kind,
+                &raw mut len,
+                &raw mut start,
+                &raw mut buffer,
+                ptr::null_mut(),
+            )
+        };
+        check_status!(status, "a Uint8Array is expected")?;
+        if kind != sys::TypedarrayType::uint8_array {
+            return Err(Error::new(Status::InvalidArg, "a Uint8Array is expected"));
+        }
+        let mut private = false;
+        // SAFETY: the value that was just told.
+        check_status!(unsafe { sys::napi_is_arraybuffer(env, buffer, &raw mut private) })?;
+        Ok(Self { start: start.cast(), len, shared: !private })
+    }
+}
+
+/// Memory of V8's that a task may keep and write to: `bytes.ts` made or took it, and gives no view of its `ArrayBuffer`
+/// to anybody before the task has settled, so JavaScript can neither detach, shrink nor change it.
+pub struct Held(Uint8Array);
+
+impl Held {
+    pub fn new(array: Uint8Array) -> Self {
+        Self(array)
+    }
+
+    pub fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    pub fn bytes(&self) -> &[u8] {
+        &self.0
+    }
+
+    pub fn bytes_mut(&mut self) -> &mut [u8] {
+        // SAFETY: the promise above; the reference inside keeps the memory from being collected.
+        unsafe { self.0.as_mut() }
+    }
+}
+
+/// Bytes of recycled memory that wait to be used.
+#[napi]
+pub fn idle_bytes() -> f64 {
+    RECYCLER.idle_size() as f64
+}
+
+/// The bound of [`idle_bytes`].
+#[napi]
+pub fn max_idle_bytes() -> f64 {
+    RECYCLER.max_idle() as f64
+}
+
+#[napi]
+pub fn set_max_idle_bytes(bytes: f64) {
+    RECYCLER.set_max_idle(bytes as usize);
+}
+
+/// Gives idle memory back to the system, or makes some ready.
+pub enum Upkeep {
+    Release(Duration),
+    Prewarm(usize),
+}
+
+impl Work for Upkeep {
+    type Done = f64;
+
+    fn run(&mut self, _flag: &Flag) -> std::result::Result<f64, Failure> {
+        match *self {
+            Self::Release(idle_for) => Ok(RECYCLER.release(idle_for) as f64),
+            Self::Prewarm(bytes) => {
+                RECYCLER.prewarm(bytes)?;
+                Ok(bytes as f64)
+            }
+        }
+    }
+
+    fn recycle(&mut self) {}
+}
+
+/// Gives back what has been idle for `milliseconds`, and tells how many bytes that was.
+#[napi(ts_return_type = "Promise<number | Failure>")]
+pub fn release_idle(milliseconds: u32) -> AsyncTask<Job<Upkeep>> {
+    launch(Upkeep::Release(Duration::from_millis(milliseconds.into())), None)
+}
+
+/// Makes `bytes` of recycled memory present.
+#[napi(ts_return_type = "Promise<number | Failure>")]
+pub fn prewarm(bytes: f64) -> AsyncTask<Job<Upkeep>> {
+    launch(Upkeep::Prewarm(bytes as usize), None)
+}

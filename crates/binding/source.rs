@@ -1,0 +1,176 @@
+//! What a task reads: bytes copied into recycled memory when they came, or taken from the caller.
+
+use std::mem;
+use std::ptr;
+
+use napi::bindgen_prelude::Uint8Array;
+use napi::{Env, JsString, JsValue, Result, check_status, sys};
+use napi_derive::napi;
+use offloop_memory::Block;
+
+use crate::failure::Failure;
+use crate::memory::{Held, RECYCLER, View};
+
+/// What chunks of unknown number are first gathered in; later blocks are as large as all before them, up to a bound.
+const FIRST_BLOCK: usize = 64 << 10;
+const LARGEST_BLOCK: usize = 8 << 20;
+
+pub enum Segment {
+    Copied { block: Block, len: usize },
+    Taken(Held),
+}
+
+impl Segment {
+    pub fn bytes(&self) -> &[u8] {
+        match self {
+            Self::Copied { block, len } => block.get(..*len).unwrap_or_default(),
+            Self::Taken(held) => held.bytes(),
+        }
+    }
+}
+
+/// Gathers an input on the JS thread; a task takes it as it is then.
+#[napi]
+#[derive(Default)]
+pub struct Source {
+    segments: Vec<Segment>,
+    len: usize,
+}
+
+#[napi]
+impl Source {
+    #[napi(constructor)]
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Bytes gathered.
+    #[napi(getter)]
+    #[must_use]
+    pub fn length(&self) -> f64 {
+        self.len as f64
+    }
+
+    /// Makes room for so many more bytes in one piece.
+    #[napi]
+    pub fn reserve(&mut self, size: f64) -> Option<Failure> {
+        self.room(size as usize).err()
+    }
+
+    /// Copies a chunk.
+    #[napi]
+    pub fn copy(&mut self, #[napi(ts_arg_type = "Uint8Array")] chunk: View) -> Option<Failure> {
+        if chunk.len() == 0 {
+            return None;
+        }
+        match self.room(chunk.len()) {
+            Ok(room) => chunk.copy_to(room),
+            Err(failure) => return Some(failure),
+        }
+        self.grow(chunk.len());
+        None
+    }
+
+    /// Keeps a chunk that was taken from the caller: a view of a whole `ArrayBuffer` that nobody else has.
+    #[napi]
+    pub fn take(&mut self, chunk: Uint8Array) {
+        let held = Held::new(chunk);
+        self.len += held.len();
+        self.segments.push(Segment::Taken(held));
+    }
+
+    /// Copies a piece of a string, one byte a character, of each its low byte.
+    #[napi]
+    pub fn copy_text(&mut self, env: Env, text: JsString<'_>) -> Result<Option<Failure>> {
+        let len = latin1_len(env, text)?;
+        let room = match self.room(len + NUL) {
+            Ok(room) => room,
+            Err(failure) => return Ok(Some(failure)),
+        };
+        let written = write_latin1(env, text, room)?;
+        self.grow(written);
+        Ok(None)
+    }
+
+    /// Gives back what no task has taken.
+    #[napi]
+    pub fn clear(&mut self) {
+        self.drain();
+    }
+
+    /// Everything gathered, leaving nothing.
+    pub fn drain(&mut self) -> Vec<Segment> {
+        self.len = 0;
+        mem::take(&mut self.segments)
+    }
+
+    /// `size` bytes behind what has been copied, in a new block where the last has too few.
+    fn room(&mut self, size: usize) -> std::result::Result<&mut [u8], Failure> {
+        let fits = match self.segments.last() {
+            Some(Segment::Copied { block, len }) => size <= block.len() - len,
+            _ => false,
+        };
+        if !fits {
+            let ahead = if self.segments.is_empty() {
+                size
+            } else {
+                self.len.clamp(FIRST_BLOCK, LARGEST_BLOCK)
+            };
+            let block = RECYCLER.acquire(size.max(ahead))?;
+            self.segments.push(Segment::Copied { block, len: 0 });
+        }
+        match self.segments.last_mut() {
+            Some(Segment::Copied { block, len }) => {
+                Ok(block.get_mut(*len..*len + size).unwrap_or_default())
+            }
+            _ => Ok(&mut []),
+        }
+    }
+
+    fn grow(&mut self, size: usize) {
+        if let Some(Segment::Copied { len, .. }) = self.segments.last_mut() {
+            *len += size;
+            self.len += size;
+        }
+    }
+}
+
+/// Node ends what it writes with one.
+const NUL: usize = 1;
+
+/// Makes `bytes` the low bytes of the characters of `text`.
+pub fn latin1_into(env: Env, text: JsString<'_>, bytes: &mut Vec<u8>) -> Result<()> {
+    let len = latin1_len(env, text)?;
+    bytes.resize(len + NUL, 0);
+    let written = write_latin1(env, text, bytes)?;
+    bytes.truncate(written);
+    Ok(())
+}
+
+fn latin1_len(env: Env, text: JsString<'_>) -> Result<usize> {
+    let mut len = 0;
+    let (value, nowhere) = (text.raw(), ptr::null_mut());
+    // SAFETY: a live string; without a place to write to, only its length is told.
+    let status =
+        unsafe { sys::napi_get_value_string_latin1(env.raw(), value, nowhere, 0, &raw mut len) };
+    check_status!(status, "a string is expected")?;
+    Ok(len)
+}
+
+/// Writes at most `room.len() - 1` characters and tells how many.
+fn write_latin1(env: Env, text: JsString<'_>, room: &mut [u8]) -> Result<usize> {
+    let mut len = 0;
+    let (value, place) = (text.raw(), room.as_mut_ptr().cast());
+    // SAFETY: a live string, and `room.len()` bytes to write to.
+    let status = unsafe {
+        sys::napi_get_value_string_latin1(env.raw(), value, place, room.len(), &raw mut len)
+    };
+    check_status!(status, "a string is expected")?;
+    Ok(len)
+}
+
+/// Gives copied segments back and keeps what must be let go on the JS thread.
+pub fn recycle(segments: &mut Vec<Segment>) {
+    segments.retain(|segment| matches!(segment, Segment::Taken(_)));
+}

@@ -1,0 +1,63 @@
+//! Cancellation: a flag that JavaScript raises and the task looks at.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU8, Ordering};
+
+use napi_derive::napi;
+
+use crate::failure::{Cause, Failure};
+
+const WAITING: u8 = 0;
+const RUNNING: u8 = 1;
+const STOPPED: u8 = 2;
+
+#[derive(Clone, Default)]
+pub struct Flag(Option<Arc<AtomicU8>>);
+
+impl Flag {
+    /// The task begins, if nobody has stopped it before.
+    pub fn begin(&self) -> Result<(), Failure> {
+        let Some(state) = &self.0 else { return Ok(()) };
+        match state.compare_exchange(WAITING, RUNNING, Ordering::Relaxed, Ordering::Relaxed) {
+            Ok(_) => Ok(()),
+            Err(_) => self.check(),
+        }
+    }
+
+    /// To be asked at least every few milliseconds.
+    pub fn check(&self) -> Result<(), Failure> {
+        match &self.0 {
+            Some(state) if state.load(Ordering::Relaxed) == STOPPED => {
+                Err(Failure::new(Cause::Aborted, "aborted"))
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+/// JavaScript's end of the flag. One may serve several tasks, one after the other.
+#[napi]
+#[derive(Default)]
+pub struct Stop(Flag);
+
+#[napi]
+impl Stop {
+    #[napi(constructor)]
+    #[must_use]
+    pub fn new() -> Self {
+        Self(Flag(Some(Arc::new(AtomicU8::new(WAITING)))))
+    }
+
+    /// Stops the task. True if it had not begun, so that nothing of it will ever be done.
+    #[napi]
+    #[must_use]
+    pub fn request(&self) -> bool {
+        self.0.0.as_ref().is_some_and(|state| state.swap(STOPPED, Ordering::Relaxed) == WAITING)
+    }
+}
+
+impl From<Option<&Stop>> for Flag {
+    fn from(stop: Option<&Stop>) -> Self {
+        stop.map(|stop| stop.0.clone()).unwrap_or_default()
+    }
+}

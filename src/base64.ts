@@ -1,0 +1,232 @@
+import {
+  allocate,
+  allocateNow,
+  byteLength,
+  checkBytes,
+  gather,
+  gatherBytes,
+  isBytes,
+  resultOf,
+  type Body,
+  type Bytes,
+  type Input,
+} from './bytes.ts'
+import {
+  Base64Alphabet,
+  Base64Decoder,
+  Base64Mode,
+  check,
+  decodeBase64 as decodeInTask,
+  decodeBase64Sync,
+  decodeBase64TextSync,
+  encodeBase64 as encodeInTask,
+  encodeBase64Sync,
+  Source,
+  unwrap,
+  type Failure,
+  type Stop,
+} from './native.ts'
+import { choose, readBoolean, readOptions, readSignal, type BytesInput, type Cancellable } from './options.ts'
+import { run } from './pool.ts'
+
+export interface Base64Options extends Cancellable, BytesInput {
+  /** `node`: Buffer.from's leniency, never fails. `forgiving`: WHATWG atob = Uint8Array.fromBase64 'loose'. `strict`: Uint8Array.fromBase64 'strict' (padding and canonical bits required; ASCII whitespace skipped). @default 'forgiving' */
+  readonly mode?: 'node' | 'forgiving' | 'strict' | undefined
+  /** @default 'base64' ('node' mode takes both at once, as Node does) */
+  readonly alphabet?: 'base64' | 'base64url' | undefined
+}
+
+const MODES = { node: Base64Mode.Node, forgiving: Base64Mode.Forgiving, strict: Base64Mode.Strict }
+const ALPHABETS = { base64: Base64Alphabet.Standard, base64url: Base64Alphabet.Url }
+
+/** Bytes up to this size cost the thread less when they are decoded or encoded at once than as a task. */
+const AT_ONCE = 512 * 1024
+/** The same for strings, which have to be copied in any case. */
+const AT_ONCE_TEXT = 1024 * 1024
+
+// Strings are immutable, so a long one is copied part by part, each in its turn of the loop.
+const FIRST_PART = 512 * 1024
+const LARGEST_PART = 4 * 1024 * 1024
+/** How long copying a part may hold the thread. V8 copies 20 one-byte characters a nanosecond, and checks one wide one. */
+const PART_MS = 0.8
+
+/** Constant time on a string that V8 keeps as one byte a character, which nearly all base64 is. */
+const WIDE = /[^\x00-\xff]/
+/** Invalid wherever it stands, like every wide character; but one byte. */
+const FOREIGN = '\xff'
+
+// Taken on import: what programs patch later changes no bytes.
+const { apply } = Reflect
+const { exec } = RegExp.prototype
+const { slice } = String.prototype
+
+/** `offset` of the error: the first character that makes the text invalid; for non-canonical bits the last data character; for a lone character or missing padding the text's length. */
+export async function decodeBase64(text: string | Body, options?: Base64Options): Promise<Bytes> {
+  const rules = options === undefined ? DEFAULT_RULES : readRules(options)
+  if (typeof text === 'string') {
+    return text.length <= AT_ONCE_TEXT ? decodeTextNow(text, rules) : await decodeText(text, rules)
+  }
+  if (!rules.transfer && isBytes(text) && byteLength(text) <= AT_ONCE) return decodeNow(checkBytes('text', text), rules)
+  return await decodeBody(await gather('text', text, rules.transfer, rules.signal), rules)
+}
+
+export async function encodeBase64(
+  bytes: Uint8Array,
+  options?: {
+    readonly alphabet?: 'base64' | 'base64url' | undefined
+    /** @default true; false for base64url */
+    readonly padding?: boolean | undefined
+  } & Cancellable &
+    BytesInput,
+): Promise<Bytes> {
+  const form = readForm(options)
+  const input = checkBytes('bytes', bytes)
+  const out = allocate(encodedLength(byteLength(input), form.padding))
+  if (byteLength(input) === 0 || (!form.transfer && byteLength(input) <= AT_ONCE)) {
+    unwrap(encodeBase64Sync(input, out, form.alphabet, form.padding))
+    return out
+  }
+  const { source } = gatherBytes(input, form.transfer)
+  try {
+    const launch = (stop: Stop | undefined): Promise<number | Failure> =>
+      encodeInTask(source, out, form.alphabet, form.padding, stop)
+    unwrap(await run(launch, { signal: form.signal }))
+    return out
+  } finally {
+    source.clear()
+  }
+}
+
+interface Rules {
+  readonly mode: Base64Mode
+  readonly alphabet: Base64Alphabet
+  readonly transfer: boolean
+  readonly signal: AbortSignal | undefined
+}
+
+const DEFAULT_RULES: Rules = {
+  mode: Base64Mode.Forgiving,
+  alphabet: Base64Alphabet.Standard,
+  transfer: false,
+  signal: undefined,
+}
+
+function readRules(options: unknown): Rules {
+  const { mode, alphabet, transfer, signal } = readOptions(options, ['mode', 'alphabet', 'transfer', 'signal'])
+  return {
+    mode: choose('options.mode', mode, MODES, 'forgiving'),
+    alphabet: choose('options.alphabet', alphabet, ALPHABETS, 'base64'),
+    transfer: readBoolean('options.transfer', transfer, false),
+    signal: readSignal(signal),
+  }
+}
+
+interface Form {
+  readonly alphabet: Base64Alphabet
+  readonly padding: boolean
+  readonly transfer: boolean
+  readonly signal: AbortSignal | undefined
+}
+
+function readForm(options: unknown): Form {
+  const { alphabet, padding, transfer, signal } = readOptions(options, ['alphabet', 'padding', 'transfer', 'signal'])
+  const chosen = choose('options.alphabet', alphabet, ALPHABETS, 'base64')
+  return {
+    alphabet: chosen,
+    padding: readBoolean('options.padding', padding, chosen === Base64Alphabet.Standard),
+    transfer: readBoolean('options.transfer', transfer, false),
+    signal: readSignal(signal),
+  }
+}
+
+/** The most bytes that so many characters become. */
+function mostDecoded(length: number): number {
+  return Math.floor((length * 3) / 4)
+}
+
+function encodedLength(size: number, padding: boolean): number {
+  return padding ? Math.ceil(size / 3) * 4 : Math.ceil((size * 4) / 3)
+}
+
+function decodeNow(text: Uint8Array, { mode, alphabet }: Rules): Bytes {
+  const out = allocateNow(mostDecoded(byteLength(text)))
+  return resultOf(out, unwrap(decodeBase64Sync(text, out, mode, alphabet)))
+}
+
+function decodeTextNow(text: string, { mode, alphabet }: Rules): Bytes {
+  const latin1 = mode === Base64Mode.Node ? text : upToWide(text)
+  const out = allocateNow(mostDecoded(latin1.length))
+  return resultOf(out, unwrap(decodeBase64TextSync(latin1, out, mode, alphabet)))
+}
+
+async function decodeBody({ source, taken }: Input, { mode, alphabet, signal }: Rules): Promise<Bytes> {
+  try {
+    const memory = taken ?? allocate(mostDecoded(source.length))
+    if (source.length === 0) return resultOf(memory, 0)
+    const decoder = new Base64Decoder(mode, alphabet)
+    const out = taken === undefined ? memory : undefined
+    const length = unwrap(await run((stop) => decodeInTask(decoder, source, out, true, stop), { signal }))
+    return resultOf(memory, length)
+  } finally {
+    source.clear()
+  }
+}
+
+/** A task for each part: it needs no more recycled memory than a part, and no part holds the thread for long. */
+async function decodeText(text: string, { mode, alphabet, signal }: Rules): Promise<Bytes> {
+  const out = allocate(mostDecoded(text.length))
+  const decoder = new Base64Decoder(mode, alphabet)
+  const parts = new Parts(text, mode)
+  const launch = (stop: Stop | undefined): Promise<number | Failure> => {
+    const source = parts.next()
+    return decodeInTask(decoder, source, out, parts.isDone, stop)
+  }
+  let length = unwrap(await run(launch, { signal }))
+  while (!parts.isDone) {
+    // Each part continues what the one before has left.
+    // oxlint-disable-next-line no-await-in-loop
+    length = unwrap(await run(launch, { signal, first: true }))
+  }
+  return resultOf(out, length)
+}
+
+/** A long string, a part at a time. */
+class Parts {
+  readonly #text: string
+  readonly #mode: Base64Mode
+  #offset = 0
+  #size = FIRST_PART
+
+  constructor(text: string, mode: Base64Mode) {
+    this.#text = text
+    this.#mode = mode
+  }
+
+  get isDone(): boolean {
+    return this.#text.length <= this.#offset
+  }
+
+  next(): Source {
+    const begin = performance.now()
+    const part = apply(slice, this.#text, [this.#offset, this.#offset + this.#size])
+    const latin1 = this.#mode === Base64Mode.Node ? part : upToWide(part)
+    const source = new Source()
+    check(source.copyText(latin1))
+    // Behind a character that fails the call nothing is of interest.
+    this.#offset = latin1 === part ? this.#offset + part.length : this.#text.length
+    this.#adapt(performance.now() - begin)
+    return source
+  }
+
+  /** One part too long is not repeated; where one costs little, the next spares tasks. */
+  #adapt(milliseconds: number): void {
+    if (milliseconds < PART_MS / 4) this.#size = Math.min(this.#size * 4, LARGEST_PART)
+    else if (PART_MS < milliseconds) this.#size = Math.max(this.#size / 2, FIRST_PART)
+  }
+}
+
+/** The text itself; or, up to its first character that is not Latin-1, with a Latin-1 one in that place that is as invalid. */
+function upToWide(text: string): string {
+  const match = apply(exec, WIDE, [text])
+  return match === null ? text : apply(slice, text, [0, match.index]) + FOREIGN
+}

@@ -1,0 +1,50 @@
+/** The one importer of the addon. What fails there comes back as data, and becomes an error here, with the caller's stack. */
+
+import { __napiBindingTarget, VERSION, type Failure } from '../binding.js'
+import { OffloopError, type ErrorCode } from './errors.ts'
+
+export {
+  Base64Alphabet,
+  Base64Decoder,
+  Base64Mode,
+  decodeBase64,
+  decodeBase64Sync,
+  decodeBase64TextSync,
+  encodeBase64,
+  encodeBase64Sync,
+  idleBytes,
+  Lane,
+  maxIdleBytes,
+  poolStats,
+  prewarm,
+  releaseIdle,
+  releaseSlot,
+  reserveSlot,
+  setConcurrency,
+  setMaxIdleBytes,
+  Source,
+  Stop,
+} from '../binding.js'
+export type { Failure } from '../binding.js'
+
+export const version: string = VERSION
+export const backend: 'native' | 'wasm' = __napiBindingTarget === 'native' ? 'native' : 'wasm'
+
+/** The code of a task that was stopped; the error of the call is then the signal's reason. */
+export const ABORTED = 'ABORT_ERR'
+
+/** What the addon did, or the error of why it could not. */
+export function unwrap<T extends number>(outcome: T | Failure): T {
+  if (typeof outcome === 'object') throw errorOf(outcome)
+  return outcome
+}
+
+/** Throws what a method of the addon reports. */
+export function check(failure: Failure | null): void {
+  if (failure !== null) throw errorOf(failure)
+}
+
+export function errorOf({ code, message, offset }: Failure): OffloopError {
+  // The addon's table of codes holds those of the contract alone, a test compares them.
+  return new OffloopError(code as ErrorCode, message, { offset })
+}

@@ -1,0 +1,66 @@
+/** What every function does with its options: refuse unknown keys, read each property once. */
+
+import { invalidType, invalidValue, outOfRange } from './errors.ts'
+
+/** Cancellation: rejects with `signal.reason` at once if the work has not started, else at the next check (at most 10 ms of work). */
+export interface Cancellable {
+  readonly signal?: AbortSignal | undefined
+}
+
+export interface BytesInput {
+  /** @default false */
+  readonly transfer?: boolean | undefined
+}
+
+type Unchecked<K extends string> = { readonly [Key in K]?: unknown }
+
+/** The known properties, read once each, unchecked. */
+export function readOptions<const K extends string>(options: unknown, known: readonly K[]): Unchecked<K> {
+  if (options === undefined) return {}
+  if (typeof options !== 'object' || options === null) throw invalidType('options', 'of type object', options)
+  const names: readonly string[] = known
+  for (const key of Object.keys(options)) {
+    if (!names.includes(key)) throw invalidValue(`options.${key}`, 'is not an option', Reflect.get(options, key))
+  }
+  const read: { [Key in K]?: unknown } = {}
+  for (const key of known) read[key] = Reflect.get(options, key)
+  return read
+}
+
+/** The entry of `choices` that `value` names. */
+export function choose<T>(name: string, value: unknown, choices: Readonly<Record<string, T>>, byDefault: string): T {
+  const key = value === undefined ? byDefault : value
+  if (typeof key === 'string' && Object.hasOwn(choices, key)) {
+    const choice = choices[key]
+    if (choice !== undefined) return choice
+  }
+  const names = Object.keys(choices).map((choice) => `'${choice}'`)
+  throw invalidValue(name, `must be one of: ${names.join(', ')}`, value)
+}
+
+export function readBoolean(name: string, value: unknown, byDefault: boolean): boolean {
+  if (value === undefined) return byDefault
+  if (typeof value !== 'boolean') throw invalidType(name, 'of type boolean', value)
+  return value
+}
+
+export function readInteger(name: string, value: unknown, least: number, most: number): number | undefined {
+  if (value === undefined) return undefined
+  if (typeof value !== 'number') throw invalidType(name, 'of type number', value)
+  if (!Number.isInteger(value)) throw outOfRange(name, 'an integer', value)
+  if (value < least || most < value) throw outOfRange(name, `>= ${least} && <= ${most}`, value)
+  return value
+}
+
+/** The signal, if there is one; throws its reason if it is already aborted. */
+export function readSignal(value: unknown): AbortSignal | undefined {
+  if (value === undefined) return undefined
+  if (!isSignal(value)) throw invalidType('options.signal', 'an instance of AbortSignal', value)
+  if (value.aborted) throw value.reason
+  return value
+}
+
+/** By shape, as Node does it: signals of other realms and polyfills are signals too. */
+function isSignal(value: unknown): value is AbortSignal {
+  return typeof value === 'object' && value !== null && 'aborted' in value && 'addEventListener' in value
+}

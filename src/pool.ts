@@ -1,0 +1,249 @@
+/**
+ * The gate before libuv's pool: at most `concurrency` of our tasks are in it at once, so that fs and dns keep a thread.
+ * The count is the process's; a thread that finds no slot free waits, in FIFO order, for one of its own tasks to end,
+ * and one that runs none starts one regardless: nobody has to wake another thread.
+ */
+
+import { availableParallelism } from 'node:os'
+import { invalidType, OffloopError } from './errors.ts'
+import { readInteger, readOptions } from './options.ts'
+import {
+  ABORTED,
+  backend,
+  errorOf,
+  idleBytes,
+  Lane,
+  maxIdleBytes,
+  poolStats,
+  prewarm,
+  releaseIdle,
+  releaseSlot,
+  reserveSlot,
+  setConcurrency,
+  setMaxIdleBytes,
+  Stop,
+  type Failure,
+} from './native.ts'
+import { Queue, type Queued } from './queue.ts'
+import { onAbort } from './signal.ts'
+
+const MAX_THREADS = 1024
+const KEPT_WAITS = 1024
+/** How long recycled memory stays when nothing of this thread's runs any more. */
+const IDLE_MS = 10_000
+
+/**
+ * At most `concurrency` tasks of ours are in libuv's pool at once, so that fs and dns keep a thread; tasks that touch files hold at most half
+ * of them (one at least). A thread that finds none free waits for one of its own; one with none running starts one regardless, so the
+ * bound is concurrency + threads − 1. @default max(1, min(UV_THREADPOOL_SIZE − 1, availableParallelism()))
+ */
+export function configure(options: {
+  readonly concurrency?: number | undefined
+  /** Idle recycled memory kept. @default 128 MiB */
+  readonly maxIdleBytes?: number | undefined
+  /** Make this much recycled memory ready now, off-thread, so that the first large calls find it warm. */
+  readonly prewarmBytes?: number | undefined
+}): void {
+  if (options === undefined) throw invalidType('options', 'of type object', options)
+  const read = readOptions(options, ['concurrency', 'maxIdleBytes', 'prewarmBytes'])
+  const concurrency = readInteger('options.concurrency', read.concurrency, 1, MAX_THREADS)
+  const maxIdle = readInteger('options.maxIdleBytes', read.maxIdleBytes, 0, Number.MAX_SAFE_INTEGER)
+  const warm = readInteger('options.prewarmBytes', read.prewarmBytes, 0, maxIdle ?? maxIdleBytes())
+  if (maxIdle !== undefined) setMaxIdleBytes(maxIdle)
+  if (warm !== undefined) void makeWarm(warm)
+  if (concurrency !== undefined) {
+    setConcurrency(concurrency, false)
+    startWaiting()
+  }
+}
+
+/** Process-wide, except `queued` and `waitMs`, which are this thread's. */
+export function stats(): {
+  readonly backend: 'native' | 'wasm'
+  readonly concurrency: number
+  readonly running: number
+  readonly queued: number
+  readonly completed: number
+  readonly idleBytes: number
+  readonly waitMs: { readonly p50: number; readonly p99: number; readonly max: number }
+} {
+  const { concurrency, running, completed } = poolStats()
+  const queued = waiting.memory.size + waiting.files.size
+  return { backend, concurrency, running, queued, completed, idleBytes: idleBytes(), waitMs: summarizeWaits() }
+}
+
+/** Starts a task of the addon. It is called with a slot reserved, which the task claims in the same turn. */
+export type Launch<T> = (stop: Stop | undefined) => Promise<T | Failure>
+
+export interface RunOptions {
+  readonly signal?: AbortSignal | undefined
+  /** What the task works on. @default 'memory' */
+  readonly lane?: 'memory' | 'files' | undefined
+  /** Before all that waits: the next step of work already begun. @default false */
+  readonly first?: boolean | undefined
+}
+
+/** Runs a task when there is a slot for it. Rejects with the signal's reason if that stops it. */
+export function run<T>(launch: Launch<T>, options: RunOptions = {}): Promise<T | Failure> {
+  const { signal, lane = 'memory', first = false } = options
+  return new Promise((resolve, reject) => {
+    if (signal?.aborted === true) {
+      reject(signal.reason)
+      return
+    }
+    const job = new Job(launch, lane, signal, resolve, reject)
+    const queue = waiting[lane]
+    if ((first || queue.size === 0) && reserve(lane)) job.start()
+    else if (first) queue.unshift(job)
+    else queue.push(job)
+  })
+}
+
+interface Waiting extends Queued<Waiting> {
+  start(): void
+}
+
+const waiting = { memory: new Queue<Waiting>(), files: new Queue<Waiting>() }
+
+/** Tasks of this thread that were launched and whose end it has not seen yet. */
+let running = 0
+
+function reserve(lane: 'memory' | 'files'): boolean {
+  return reserveSlot(lane === 'files' ? Lane.Files : Lane.Memory, running === 0)
+}
+
+function startWaiting(): void {
+  startFirsts('files')
+  startFirsts('memory')
+}
+
+function startFirsts(lane: 'memory' | 'files'): void {
+  const queue = waiting[lane]
+  for (let job = queue.first; job !== undefined && reserve(lane); job = queue.first) {
+    queue.remove(job)
+    job.start()
+  }
+}
+
+class Job<T> implements Waiting {
+  before: Waiting | undefined
+  after: Waiting | undefined
+  readonly #launch: Launch<T>
+  readonly #lane: 'memory' | 'files'
+  readonly #signal: AbortSignal | undefined
+  readonly #stop: Stop | undefined
+  readonly #unwatch: (() => void) | undefined
+  readonly #resolve: (outcome: T | Failure) => void
+  readonly #reject: (reason: unknown) => void
+  readonly #since: number = performance.now()
+  #launched = false
+
+  constructor(
+    launch: Launch<T>,
+    lane: 'memory' | 'files',
+    signal: AbortSignal | undefined,
+    resolve: (outcome: T | Failure) => void,
+    reject: (reason: unknown) => void,
+  ) {
+    this.#launch = launch
+    this.#lane = lane
+    this.#resolve = resolve
+    this.#reject = reject
+    if (signal === undefined) return
+    this.#signal = signal
+    this.#stop = new Stop()
+    this.#unwatch = onAbort(signal, () => this.#abort())
+  }
+
+  /** With a slot reserved. */
+  start(): void {
+    this.#launched = true
+    running += 1
+    keepWait(performance.now() - this.#since)
+    let work: Promise<T | Failure>
+    try {
+      work = this.#launch(this.#stop)
+    } catch (error) {
+      releaseSlot()
+      work = Promise.reject(error)
+    }
+    work.then(
+      (outcome) => this.#end(outcome),
+      (error: unknown) => this.#fail(error),
+    )
+  }
+
+  #end(outcome: T | Failure): void {
+    this.#leave()
+    if (this.#signal !== undefined && isAborted(outcome)) this.#reject(this.#signal.reason)
+    else this.#resolve(outcome)
+  }
+
+  #fail(error: unknown): void {
+    this.#leave()
+    if (error instanceof OffloopError) this.#reject(error)
+    else this.#reject(new OffloopError('ERR_OFFLOOP_INTERNAL', 'a task could not be launched', { cause: error }))
+  }
+
+  #leave(): void {
+    running -= 1
+    this.#unwatch?.()
+    startWaiting()
+    if (running === 0) releaseWhenIdle()
+  }
+
+  /** Not begun: rejects now. Begun: the task looks at its flag, and how it ends decides. */
+  #abort(): void {
+    this.#unwatch?.()
+    if (!this.#launched) waiting[this.#lane].remove(this)
+    else if (this.#stop?.request() !== true) return
+    this.#reject(this.#signal?.reason)
+  }
+}
+
+function isAborted(outcome: unknown): boolean {
+  return typeof outcome === 'object' && outcome !== null && 'code' in outcome && outcome.code === ABORTED
+}
+
+/** How long the latest jobs waited for their slots, in a ring. */
+const waits: number[] = []
+let waitCount = 0
+
+function keepWait(milliseconds: number): void {
+  waits[waitCount % KEPT_WAITS] = milliseconds
+  waitCount += 1
+}
+
+function summarizeWaits(): { p50: number; p99: number; max: number } {
+  const sorted = waits.toSorted((a, b) => a - b)
+  const at = (share: number): number => sorted[Math.ceil(share * sorted.length) - 1] ?? 0
+  return { p50: at(0.5), p99: at(0.99), max: at(1) }
+}
+
+async function makeWarm(bytes: number): Promise<void> {
+  const outcome = await run(() => prewarm(bytes))
+  if (typeof outcome === 'object') process.emitWarning(errorOf(outcome))
+}
+
+let idleTimer: NodeJS.Timeout | undefined
+
+/** Gives back what nobody has used for a while, off-thread: returning 32 MB takes a millisecond. Keeps nothing alive. */
+function releaseWhenIdle(): void {
+  if (idleTimer !== undefined || idleBytes() === 0) return
+  idleTimer = setTimeout(() => {
+    idleTimer = undefined
+    // What was used meanwhile is younger and stays; the end of this task arms the timer for it.
+    void run(() => releaseIdle(IDLE_MS))
+  }, IDLE_MS)
+  idleTimer.unref()
+}
+
+/** What libuv makes of its variable. */
+function threadsOfPool(): number {
+  const { UV_THREADPOOL_SIZE: text } = process.env
+  if (text === undefined) return 4
+  const size = Number.parseInt(text, 10) || 1
+  return size < 0 ? MAX_THREADS : Math.min(size, MAX_THREADS)
+}
+
+setConcurrency(Math.max(1, Math.min(threadsOfPool() - 1, availableParallelism())), true)
