@@ -14,7 +14,12 @@ export declare class Base64Decoder {
   constructor(mode: Base64Mode, alphabet: Base64Alphabet)
 }
 
-/** Gathers an input on the JS thread; a task takes it as it is then. */
+/**
+ * Gathers an input on the JS thread; a task takes it as it is then.
+ *
+ * Every method borrows it shared: napi lets a task keep the borrow of an argument until it has settled, and a caller
+ * that gave up may clear what it gathered before that.
+ */
 export declare class Source {
   constructor()
   /** Bytes gathered. */

@@ -67,7 +67,8 @@ export async function decodeBase64(text: string | Body, options?: Base64Options)
     return text.length <= AT_ONCE_TEXT ? decodeTextNow(text, rules) : await decodeText(text, rules)
   }
   if (!rules.transfer && isBytes(text) && byteLength(text) <= AT_ONCE) return decodeNow(checkBytes('text', text), rules)
-  return await decodeBody(await gather('text', text, rules.transfer, rules.signal), rules)
+  const input = gather('text', text, rules.transfer, rules.signal)
+  return await decodeBody(input instanceof Promise ? await input : input, rules)
 }
 
 export async function encodeBase64(

@@ -92,10 +92,9 @@ export function run<T>(launch: Launch<T>, options: RunOptions = {}): Promise<T |
       return
     }
     const job = new Job(launch, lane, signal, resolve, reject)
-    const queue = waiting[lane]
-    if ((first || queue.size === 0) && reserve(lane)) job.start()
-    else if (first) queue.unshift(job)
-    else queue.push(job)
+    if (first) waiting[lane].unshift(job)
+    else waiting[lane].push(job)
+    startFirsts(lane)
   })
 }
 

@@ -78,7 +78,7 @@ impl Base64Decoder {
 #[napi(ts_return_type = "Promise<number | Failure>")]
 pub fn decode_base64(
     decoder: &Base64Decoder,
-    source: &mut Source,
+    source: &Source,
     out: Option<Uint8Array>,
     last: bool,
     stop: Option<&Stop>,
@@ -212,7 +212,7 @@ fn decode_at_once(
 /// Encodes into `out`, which has exactly the size of the result.
 #[napi(ts_return_type = "Promise<number | Failure>")]
 pub fn encode_base64(
-    source: &mut Source,
+    source: &Source,
     out: Uint8Array,
     alphabet: Base64Alphabet,
     padding: bool,

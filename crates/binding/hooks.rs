@@ -3,7 +3,8 @@
 use std::thread;
 use std::time::{Duration, Instant};
 
-use napi::bindgen_prelude::{AsyncTask, Either};
+use napi::Env;
+use napi::bindgen_prelude::{AsyncTask, BufferSlice, Either};
 use napi_derive::napi;
 
 use crate::failure::Failure;
@@ -59,4 +60,10 @@ impl Work for Wait {
 #[napi(ts_return_type = "Promise<number | Failure>")]
 pub fn wait_task(milliseconds: u32, stop: Option<&Stop>) -> AsyncTask<Job<Wait>> {
     launch(Wait(Duration::from_millis(milliseconds.into())), stop)
+}
+
+/// Bytes over memory that is not V8's, as other addons make them.
+#[napi]
+pub fn external_bytes(env: &Env, size: u32) -> napi::Result<BufferSlice<'_>> {
+    BufferSlice::from_data(env, vec![b'Q'; size as usize])
 }

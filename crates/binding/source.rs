@@ -1,6 +1,6 @@
 //! What a task reads: bytes copied into recycled memory when they came, or taken from the caller.
 
-use std::mem;
+use std::cell::RefCell;
 use std::ptr;
 
 use napi::bindgen_prelude::Uint8Array;
@@ -30,9 +30,15 @@ impl Segment {
 }
 
 /// Gathers an input on the JS thread; a task takes it as it is then.
+///
+/// Every method borrows it shared: napi lets a task keep the borrow of an argument until it has settled, and a caller
+/// that gave up may clear what it gathered before that.
 #[napi]
 #[derive(Default)]
-pub struct Source {
+pub struct Source(RefCell<Gathered>);
+
+#[derive(Default)]
+struct Gathered {
     segments: Vec<Segment>,
     len: usize,
 }
@@ -49,62 +55,66 @@ impl Source {
     #[napi(getter)]
     #[must_use]
     pub fn length(&self) -> f64 {
-        self.len as f64
+        self.0.borrow().len as f64
     }
 
     /// Makes room for so many more bytes in one piece.
     #[napi]
-    pub fn reserve(&mut self, size: f64) -> Option<Failure> {
-        self.room(size as usize).err()
+    pub fn reserve(&self, size: f64) -> Option<Failure> {
+        self.0.borrow_mut().room(size as usize).err()
     }
 
     /// Copies a chunk.
     #[napi]
-    pub fn copy(&mut self, #[napi(ts_arg_type = "Uint8Array")] chunk: View) -> Option<Failure> {
+    pub fn copy(&self, #[napi(ts_arg_type = "Uint8Array")] chunk: View) -> Option<Failure> {
         if chunk.len() == 0 {
             return None;
         }
-        match self.room(chunk.len()) {
+        let mut gathered = self.0.borrow_mut();
+        match gathered.room(chunk.len()) {
             Ok(room) => chunk.copy_to(room),
             Err(failure) => return Some(failure),
         }
-        self.grow(chunk.len());
+        gathered.grow(chunk.len());
         None
     }
 
     /// Keeps a chunk that was taken from the caller: a view of a whole `ArrayBuffer` that nobody else has.
     #[napi]
-    pub fn take(&mut self, chunk: Uint8Array) {
+    pub fn take(&self, chunk: Uint8Array) {
         let held = Held::new(chunk);
-        self.len += held.len();
-        self.segments.push(Segment::Taken(held));
+        let mut gathered = self.0.borrow_mut();
+        gathered.len += held.len();
+        gathered.segments.push(Segment::Taken(held));
     }
 
     /// Copies a piece of a string, one byte a character, of each its low byte.
     #[napi]
-    pub fn copy_text(&mut self, env: Env, text: JsString<'_>) -> Result<Option<Failure>> {
+    pub fn copy_text(&self, env: Env, text: JsString<'_>) -> Result<Option<Failure>> {
         let len = latin1_len(env, text)?;
-        let room = match self.room(len + NUL) {
+        let mut gathered = self.0.borrow_mut();
+        let room = match gathered.room(len + NUL) {
             Ok(room) => room,
             Err(failure) => return Ok(Some(failure)),
         };
         let written = write_latin1(env, text, room)?;
-        self.grow(written);
+        gathered.grow(written);
         Ok(None)
     }
 
     /// Gives back what no task has taken.
     #[napi]
-    pub fn clear(&mut self) {
-        self.drain();
+    pub fn clear(&self) {
+        drop(self.drain());
     }
 
     /// Everything gathered, leaving nothing.
-    pub fn drain(&mut self) -> Vec<Segment> {
-        self.len = 0;
-        mem::take(&mut self.segments)
+    pub fn drain(&self) -> Vec<Segment> {
+        self.0.take().segments
     }
+}
 
+impl Gathered {
     /// `size` bytes behind what has been copied, in a new block where the last has too few.
     fn room(&mut self, size: usize) -> std::result::Result<&mut [u8], Failure> {
         let fits = match self.segments.last() {

@@ -1,0 +1,118 @@
+import { getEventListeners } from 'node:events'
+import { Readable } from 'node:stream'
+import test from 'ava'
+import { decodeBase64, encodeBase64, stats } from '../src/index.ts'
+import { runScenario } from './fixtures/child.ts'
+import { noise } from './fixtures/text.ts'
+
+const TEXT = Buffer.from(noise(6_000_000).toString('base64'))
+
+test.serial('a signal already aborted rejects with its reason before anything starts', async (t) => {
+  const reason = new Error('mine')
+  const { completed } = stats()
+  await t.throwsAsync(decodeBase64(TEXT, { signal: AbortSignal.abort(reason) }), { is: reason })
+  await t.throwsAsync(encodeBase64(TEXT, { signal: AbortSignal.abort(reason) }), { is: reason })
+  await t.throwsAsync(decodeBase64('QQ==', { signal: AbortSignal.abort() }), { any: true, name: 'AbortError' })
+  t.is(stats().completed, completed)
+})
+
+test('calls that wait are rejected at once, the others are not disturbed', async (t) => {
+  const controller = new AbortController()
+  const others = Array.from({ length: 10 }, () => decodeBase64(TEXT))
+  const calls = Array.from({ length: 20 }, () => decodeBase64(TEXT, { signal: controller.signal }))
+  const behind = decodeBase64(TEXT)
+  const settled = Promise.allSettled(calls)
+  const { queued } = stats()
+  controller.abort('enough')
+  t.true(stats().queued < queued)
+  for (const result of await settled) {
+    // One may have been done before the abort came.
+    if (result.status === 'fulfilled') t.is(result.value.length, 6_000_000)
+    else t.is(result.reason, 'enough')
+  }
+  for (const bytes of await Promise.all([...others, behind])) t.is(bytes.length, 6_000_000)
+})
+
+test('no listener is left behind, onabort is untouched, and many calls share one listener', async (t) => {
+  const { signal } = new AbortController()
+  const handler = (): void => undefined
+  signal.onabort = handler
+  const calls = Array.from({ length: 50 }, () => decodeBase64(TEXT, { signal }))
+  t.is(getEventListeners(signal, 'abort').length, 2)
+  await Promise.all(calls)
+  await t.throwsAsync(decodeBase64('*'.repeat(2_000_000), { signal }))
+  t.is(signal.onabort, handler)
+  t.is(getEventListeners(signal, 'abort').length, 1)
+})
+
+test('no listener is left behind by an abort', async (t) => {
+  const controller = new AbortController()
+  const calls = Array.from({ length: 10 }, () => decodeBase64(TEXT, { signal: controller.signal }))
+  controller.abort()
+  t.is(getEventListeners(controller.signal, 'abort').length, 0)
+  const settled = await Promise.allSettled(calls)
+  t.true(settled.every((result) => result.status === 'rejected'))
+})
+
+test('a long string stops between its parts', async (t) => {
+  const controller = new AbortController()
+  const text = 'QUJD'.repeat(20_000_000)
+  const call = decodeBase64(text, { signal: controller.signal })
+  setTimeout(() => controller.abort(), 1)
+  await t.throwsAsync(call, { any: true, name: 'AbortError' })
+  t.is((await decodeBase64('QUJD')).toString(), 'ABC')
+})
+
+test('an abort destroys a Node stream that is under way', async (t) => {
+  const controller = new AbortController()
+  const stream = new Readable({ read: () => undefined })
+  stream.push('QUJD')
+  const call = decodeBase64(stream, { signal: controller.signal })
+  setImmediate(() => controller.abort())
+  await t.throwsAsync(call, { any: true, name: 'AbortError' })
+  t.true(stream.destroyed)
+})
+
+test('an abort cancels a web stream that is under way, with its reason', async (t) => {
+  const controller = new AbortController()
+  let cancelledWith: unknown
+  const stream = new ReadableStream<Uint8Array>({
+    cancel(reason) {
+      cancelledWith = reason
+    },
+  })
+  const call = decodeBase64(stream, { signal: controller.signal })
+  setImmediate(() => controller.abort('stop'))
+  t.is(await call.catch((reason: unknown) => reason), 'stop')
+  t.is(cancelledWith, 'stop')
+})
+
+test('an abort ends any other async iterable', async (t) => {
+  const controller = new AbortController()
+  let isEnded = false
+  const iterable = {
+    [Symbol.asyncIterator]: () => ({
+      next: () => new Promise<IteratorResult<Uint8Array>>(() => undefined),
+      return: () => {
+        isEnded = true
+        return Promise.reject(new Error('nobody is told of this'))
+      },
+    }),
+  }
+  const call = decodeBase64(iterable, { signal: controller.signal })
+  setImmediate(() => controller.abort())
+  await t.throwsAsync(call, { any: true, name: 'AbortError' })
+  t.true(isEnded)
+})
+
+test('a signal already aborted leaves a stream alone', async (t) => {
+  const stream = Readable.from([Buffer.from('QUJD')])
+  await t.throwsAsync(decodeBase64(stream, { signal: AbortSignal.abort() }), { any: true, name: 'AbortError' })
+  t.false(stream.destroyed)
+  t.is((await decodeBase64(stream)).toString(), 'ABC')
+})
+
+test('a task that runs stops when it next looks, one that libuv has not begun at once', async (t) => {
+  const ended = await runScenario('pool', 'stops')
+  t.is(ended.stdout, 'played\n', ended.stderr)
+})

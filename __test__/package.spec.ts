@@ -1,0 +1,47 @@
+import { execFileSync } from 'node:child_process'
+import { readFileSync } from 'node:fs'
+import { createRequire } from 'node:module'
+import { fileURLToPath } from 'node:url'
+import test from 'ava'
+import * as offloop from '../src/index.ts'
+
+const root = fileURLToPath(new URL('../', import.meta.url))
+const { version, dependencies } = JSON.parse(readFileSync(new URL('../package.json', import.meta.url), 'utf8'))
+
+/** In a process without loader or flags, as a user has it. */
+function evaluate(code: string, type: 'module' | 'commonjs'): string {
+  return execFileSync(process.execPath, [`--input-type=${type}`, '-e', code], {
+    cwd: root,
+    encoding: 'utf8',
+    env: { ...process.env, NODE_OPTIONS: '' },
+    stdio: ['ignore', 'pipe', 'inherit'],
+  })
+}
+
+test('the exports are what has been built', (t) => {
+  t.deepEqual(Object.keys(offloop).toSorted(), ['OffloopError', 'configure', 'decodeBase64', 'encodeBase64', 'stats', 'version'])
+  t.is(offloop.version, version)
+  t.is(dependencies, undefined)
+})
+
+test('the built package is imported by its name, both entries', (t) => {
+  const code = `import { decodeBase64 } from 'offloop'; import * as kit from 'offloop/kit'
+    console.log((await decodeBase64('QUJD')).toString(), typeof kit)`
+  t.is(evaluate(code, 'module'), 'ABC object\n')
+})
+
+test('the built package can be required', (t) => {
+  const code = `require('offloop').decodeBase64('QUJD').then((bytes) => console.log(bytes.toString(), typeof require('offloop/kit')))`
+  t.is(evaluate(code, 'commonjs').trim().split('\n').at(-1), 'ABC object')
+})
+
+test('importing it starts nothing', (t) => {
+  const code = `await import('offloop')
+    console.log(process.getActiveResourcesInfo().filter((name) => !/TTY|Pipe|File|Req/.test(name)).join(' '))`
+  t.is(evaluate(code, 'module'), '\n')
+})
+
+test('nothing else of it can be imported', (t) => {
+  const resolve = createRequire(import.meta.url).resolve
+  t.throws(() => resolve('offloop/binding.js'), { code: 'ERR_PACKAGE_PATH_NOT_EXPORTED' })
+})

@@ -1,0 +1,50 @@
+import { markAsUntransferable } from 'node:worker_threads'
+import { decodeBase64, encodeBase64 } from '../../src/index.ts'
+import { loadHooks } from '../fixtures/hooks.ts'
+import { expect, play } from '../fixtures/scenario.ts'
+import { noise } from '../fixtures/text.ts'
+
+const SIZE = 1_500_000
+
+async function untransferable(): Promise<void> {
+  for (const size of [300, SIZE]) {
+    const text = new Uint8Array(Buffer.from(noise(size).toString('base64')))
+    markAsUntransferable(text.buffer)
+    expect((await decodeBase64(text, { transfer: true })).equals(noise(size)), 'the bytes of untransferable memory')
+    const external = loadHooks().externalBytes(size * 4)
+    const expected = Buffer.from(Buffer.from(external).toString('latin1'), 'base64')
+    expect((await decodeBase64(external, { transfer: true })).equals(expected), 'the bytes of external memory')
+  }
+}
+
+async function patched(): Promise<void> {
+  const bytes = noise(SIZE)
+  const text = bytes.toString('base64')
+  const evil = (): never => {
+    throw new Error('patched')
+  }
+  const chunk = new Uint8Array(Buffer.from(text))
+  for (const [target, names] of [
+    [RegExp.prototype, ['exec', 'test']],
+    [String.prototype, ['slice']],
+    [Buffer, ['from', 'allocUnsafe', 'allocUnsafeSlow']],
+    [Uint8Array.prototype, ['subarray', 'set', 'fill']],
+    [globalThis, ['structuredClone']],
+  ] as const) {
+    for (const name of names) Object.defineProperty(target, name, { value: evil, configurable: true, writable: true })
+  }
+  for (const name of ['length', 'byteLength', 'byteOffset', 'buffer']) {
+    Object.defineProperty(chunk, name, { get: () => 2 ** 31 })
+  }
+  const results = [
+    await decodeBase64(text),
+    await decodeBase64(text.substring(0, 400)),
+    await decodeBase64(chunk),
+    await decodeBase64(chunk, { transfer: true }),
+  ]
+  expect(results.map((result) => result.length).join(' ') === `${SIZE} 300 ${SIZE} ${SIZE}`, 'the right lengths')
+  expect(results.every((result, index) => index === 1 || result.equals(bytes)), 'the right bytes')
+  expect((await encodeBase64(bytes)).toString('latin1') === text, 'the right text')
+}
+
+await play({ untransferable, patched })
