@@ -6,7 +6,12 @@ function call(target: (...args: never[]) => unknown, ...args: readonly unknown[]
   return Reflect.apply(target, undefined, args)
 }
 
-const WRONG: readonly (readonly [what: string, target: (...args: never[]) => unknown, args: readonly unknown[], code: string])[] = [
+const WRONG: readonly (readonly [
+  what: string,
+  target: (...args: never[]) => unknown,
+  args: readonly unknown[],
+  code: string,
+])[] = [
   ['no text', decodeBase64, [], 'ERR_INVALID_ARG_TYPE'],
   ['null', decodeBase64, [null], 'ERR_INVALID_ARG_TYPE'],
   ['a number', decodeBase64, [1], 'ERR_INVALID_ARG_TYPE'],

@@ -62,7 +62,10 @@ test('with transfer chunks are taken one by one', async (t) => {
   const text = textOf(bytes)
   const chunks = [owned(text.subarray(0, 100_001)), text.subarray(100_001, 100_007), owned(text.subarray(100_007))]
   const decoding = decodeBase64(chunks, { transfer: true })
-  t.deepEqual(chunks.map((chunk) => chunk.byteLength), [0, 6, 0])
+  t.deepEqual(
+    chunks.map((chunk) => chunk.byteLength),
+    [0, 6, 0],
+  )
   t.true((await decoding).equals(bytes))
   const taken: Uint8Array[] = []
   const stream = (async function* () {
@@ -77,8 +80,11 @@ test('with transfer chunks are taken one by one', async (t) => {
 
 test('with transfer memory that stands in the list twice is copied', async (t) => {
   const chunk = owned(Buffer.alloc(99_999, 'QUJD'))
-  const expected = Buffer.alloc(99_999 / 4 * 9, 'ABC')
-  const decoded = await decodeBase64([chunk, chunk.subarray(), new Uint8Array(chunk.buffer)], { transfer: true, mode: 'node' })
+  const expected = Buffer.alloc((99_999 / 4) * 9, 'ABC')
+  const decoded = await decodeBase64([chunk, chunk.subarray(), new Uint8Array(chunk.buffer)], {
+    transfer: true,
+    mode: 'node',
+  })
   t.is(chunk.byteLength, 99_999)
   t.deepEqual(decoded, Buffer.from(Buffer.concat([chunk, chunk, chunk]).toString('latin1'), 'base64'))
   t.true(decoded.length <= expected.length)
@@ -110,9 +116,10 @@ function sharedCopy(bytes: Uint8Array): Uint8Array {
 }
 
 function wasmCopy(bytes: Uint8Array): Uint8Array {
-  const memory: { buffer: ArrayBuffer } = Reflect.construct(Reflect.get(Reflect.get(globalThis, 'WebAssembly'), 'Memory'), [
-    { initial: Math.ceil(bytes.length / 65_536) },
-  ])
+  const memory: { buffer: ArrayBuffer } = Reflect.construct(
+    Reflect.get(Reflect.get(globalThis, 'WebAssembly'), 'Memory'),
+    [{ initial: Math.ceil(bytes.length / 65_536) }],
+  )
   const view = new Uint8Array(memory.buffer, 0, bytes.length)
   view.set(bytes)
   return view
@@ -224,7 +231,9 @@ test('a stream of something else is refused and ended', async (t) => {
       isEnded = true
     }
   })()
-  await t.throwsAsync(Promise.resolve(Reflect.apply(decodeBase64, undefined, [strings])), { code: 'ERR_INVALID_ARG_TYPE' })
+  await t.throwsAsync(Promise.resolve(Reflect.apply(decodeBase64, undefined, [strings])), {
+    code: 'ERR_INVALID_ARG_TYPE',
+  })
   t.true(isEnded)
 })
 

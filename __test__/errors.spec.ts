@@ -13,7 +13,11 @@ test('an OffloopError says what, where and why', (t) => {
   t.like(error, { code: 'ERR_OFFLOOP_TORN', path: 'a.jsonl', offset: 7, cause })
   t.false('pointer' in error)
   t.false('turn' in error)
-  t.deepEqual(Object.keys(new OffloopError('ERR_OFFLOOP_LIFT', '', { pointer: '/a', turn: 0 })), ['code', 'pointer', 'turn'])
+  t.deepEqual(Object.keys(new OffloopError('ERR_OFFLOOP_LIFT', '', { pointer: '/a', turn: 0 })), [
+    'code',
+    'pointer',
+    'turn',
+  ])
 })
 
 for (const [what, text] of [

@@ -19,7 +19,14 @@ function evaluate(code: string, type: 'module' | 'commonjs'): string {
 }
 
 test('the exports are what has been built', (t) => {
-  t.deepEqual(Object.keys(offloop).toSorted(), ['OffloopError', 'configure', 'decodeBase64', 'encodeBase64', 'stats', 'version'])
+  t.deepEqual(Object.keys(offloop).toSorted(), [
+    'OffloopError',
+    'configure',
+    'decodeBase64',
+    'encodeBase64',
+    'stats',
+    'version',
+  ])
   t.is(offloop.version, version)
   t.is(dependencies, undefined)
 })

@@ -45,7 +45,13 @@ test.serial('idle memory is bounded by maxIdleBytes', async (t) => {
 })
 
 test('the default leaves a thread of libuv’s pool free', async (t) => {
-  for (const [threads, most] of [['1', 1], ['2', 1], ['3', 2], ['64', 63], ['none', 1]] as const) {
+  for (const [threads, most] of [
+    ['1', 1],
+    ['2', 1],
+    ['3', 2],
+    ['64', 63],
+    ['none', 1],
+  ] as const) {
     const { code, stdout, stderr } = await runScenario('pool', 'concurrency', { UV_THREADPOOL_SIZE: threads })
     t.is(code, 0, stderr)
     const { concurrency, processors } = JSON.parse(stdout.split('\n')[0] ?? '')

@@ -1,16 +1,15 @@
 import {
   allocate,
   allocateNow,
-  byteLength,
   checkBytes,
   gather,
   gatherBytes,
-  isBytes,
   resultOf,
   type Body,
   type Bytes,
   type Input,
 } from './bytes.ts'
+import { execRegExp, isUint8Array, lengthOf, sliceString } from './intrinsics.ts'
 import {
   Base64Alphabet,
   Base64Decoder,
@@ -51,14 +50,10 @@ const LARGEST_PART = 4 * 1024 * 1024
 const PART_MS = 0.8
 
 /** Constant time on a string that V8 keeps as one byte a character, which nearly all base64 is. */
+// oxlint-disable-next-line no-control-regex
 const WIDE = /[^\x00-\xff]/
 /** Invalid wherever it stands, like every wide character; but one byte. */
 const FOREIGN = '\xff'
-
-// Taken on import: what programs patch later changes no bytes.
-const { apply } = Reflect
-const { exec } = RegExp.prototype
-const { slice } = String.prototype
 
 /** `offset` of the error: the first character that makes the text invalid; for non-canonical bits the last data character; for a lone character or missing padding the text's length. */
 export async function decodeBase64(text: string | Body, options?: Base64Options): Promise<Bytes> {
@@ -66,7 +61,8 @@ export async function decodeBase64(text: string | Body, options?: Base64Options)
   if (typeof text === 'string') {
     return text.length <= AT_ONCE_TEXT ? decodeTextNow(text, rules) : await decodeText(text, rules)
   }
-  if (!rules.transfer && isBytes(text) && byteLength(text) <= AT_ONCE) return decodeNow(checkBytes('text', text), rules)
+  if (!rules.transfer && isUint8Array(text) && lengthOf(text) <= AT_ONCE)
+    return decodeNow(checkBytes('text', text), rules)
   const input = gather('text', text, rules.transfer, rules.signal)
   return await decodeBody(input instanceof Promise ? await input : input, rules)
 }
@@ -82,8 +78,8 @@ export async function encodeBase64(
 ): Promise<Bytes> {
   const form = readForm(options)
   const input = checkBytes('bytes', bytes)
-  const out = allocate(encodedLength(byteLength(input), form.padding))
-  if (byteLength(input) === 0 || (!form.transfer && byteLength(input) <= AT_ONCE)) {
+  const out = allocate(encodedLength(lengthOf(input), form.padding))
+  if (lengthOf(input) === 0 || (!form.transfer && lengthOf(input) <= AT_ONCE)) {
     unwrap(encodeBase64Sync(input, out, form.alphabet, form.padding))
     return out
   }
@@ -150,7 +146,7 @@ function encodedLength(size: number, padding: boolean): number {
 }
 
 function decodeNow(text: Uint8Array, { mode, alphabet }: Rules): Bytes {
-  const out = allocateNow(mostDecoded(byteLength(text)))
+  const out = allocateNow(mostDecoded(lengthOf(text)))
   return resultOf(out, unwrap(decodeBase64Sync(text, out, mode, alphabet)))
 }
 
@@ -209,7 +205,7 @@ class Parts {
 
   next(): Source {
     const begin = performance.now()
-    const part = apply(slice, this.#text, [this.#offset, this.#offset + this.#size])
+    const part = sliceString(this.#text, this.#offset, this.#offset + this.#size)
     const latin1 = this.#mode === Base64Mode.Node ? part : upToWide(part)
     const source = new Source()
     check(source.copyText(latin1))
@@ -228,6 +224,6 @@ class Parts {
 
 /** The text itself; or, up to its first character that is not Latin-1, with a Latin-1 one in that place that is as invalid. */
 function upToWide(text: string): string {
-  const match = apply(exec, WIDE, [text])
-  return match === null ? text : apply(slice, text, [0, match.index]) + FOREIGN
+  const match = execRegExp(WIDE, text)
+  return match === null ? text : sliceString(text, 0, match.index) + FOREIGN
 }

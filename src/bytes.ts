@@ -1,8 +1,20 @@
 /** Inputs: copied into recycled memory, or taken. Outputs: memory that V8 owns and nobody else has. */
 
-import { Buffer } from 'node:buffer'
-import { types } from 'node:util'
 import { invalidType, invalidValue, OffloopError } from './errors.ts'
+import {
+  allocUnsafe,
+  allocUnsafeSlow,
+  bufferFrom,
+  bufferOf,
+  clone,
+  isArrayBuffer,
+  isReadable,
+  isResizable,
+  isUint8Array,
+  lengthOf,
+  offsetOf,
+  sizeOf,
+} from './intrinsics.ts'
 import { check, Source } from './native.ts'
 import { isStream, readStream } from './stream.ts'
 
@@ -15,44 +27,19 @@ export type Body = Uint8Array | ArrayBuffer | readonly Uint8Array[] | AsyncItera
 /** Results from here on have an ArrayBuffer of their own, which can be transferred. */
 const OWN_BUFFER = 64 * 1024
 
-// Taken on import: what programs patch later changes neither bytes nor safety.
-const { from, allocUnsafe, allocUnsafeSlow } = Buffer
-const { isUint8Array, isArrayBuffer } = types
-const { apply, getOwnPropertyDescriptor, getPrototypeOf } = Reflect
-const clone = structuredClone
-const typedArray = getPrototypeOf(Uint8Array.prototype) ?? Uint8Array.prototype
-const bufferOf = getter<ArrayBufferLike>(typedArray, 'buffer')
-const lengthOf = getter<number>(typedArray, 'length')
-const offsetOf = getter<number>(typedArray, 'byteOffset')
-const sizeOf = getter<number>(ArrayBuffer.prototype, 'byteLength')
-const isResizable = getter<boolean>(ArrayBuffer.prototype, 'resizable')
-const { keys: typedArrayKeys } = Uint8Array.prototype
-
-function getter<T>(prototype: object, name: string): (target: object) => T {
-  const get = getOwnPropertyDescriptor(prototype, name)?.get
-  if (get === undefined) throw new Error(`no getter ${name}`)
-  return (target) => apply(get, target, [])
-}
-
 /** An input on its way to a task. `taken` is all of it, where it is in one piece that was taken from the caller. */
 export interface Input {
   readonly source: Source
   readonly taken: Uint8Array<ArrayBuffer> | undefined
 }
 
-export function isBytes(value: unknown): value is Uint8Array {
-  return isUint8Array(value)
-}
-
 /** Refuses what is no `Uint8Array` that can be read: of another type, detached, or reaching past its memory. */
 export function checkBytes(name: string, value: unknown): Uint8Array {
   if (!isUint8Array(value)) throw invalidType(name, 'an instance of Uint8Array', value)
-  if (lengthOf(value) === 0) checkAttached(name, value)
+  if (lengthOf(value) === 0 && !isReadable(value)) {
+    throw invalidValue(name, 'is detached or out of the bounds of its memory', value)
+  }
   return value
-}
-
-export function byteLength(bytes: Uint8Array): number {
-  return lengthOf(bytes)
 }
 
 /** What `body` is now, read before this returns; a promise where it is a stream. Nothing is read or taken of a body that is refused. */
@@ -86,26 +73,17 @@ export function allocateNow(size: number): Bytes {
 
 /** The first `length` bytes of memory made for a result. */
 export function resultOf(memory: Uint8Array<ArrayBuffer>, length: number): Bytes {
-  return from(memory.buffer, memory.byteOffset, length)
+  return bufferFrom(memory.buffer, memory.byteOffset, length)
 }
 
 function allocated(size: number, allocator: (size: number) => Buffer): Bytes {
   try {
     const { buffer, byteOffset } = allocator(size)
-    if (isArrayBuffer(buffer)) return from(buffer, byteOffset, size)
+    if (isArrayBuffer(buffer)) return bufferFrom(buffer, byteOffset, size)
   } catch (cause) {
     throw new OffloopError('ERR_OFFLOOP_TOO_LARGE', `no memory for a result of ${size} bytes`, { cause })
   }
   throw new OffloopError('ERR_OFFLOOP_INTERNAL', 'memory for a result is shared')
-}
-
-function checkAttached(name: string, bytes: Uint8Array): void {
-  try {
-    // The cheapest method that refuses both.
-    apply(typedArrayKeys, bytes, [])
-  } catch {
-    throw invalidValue(name, 'is detached or out of the bounds of its memory', bytes)
-  }
 }
 
 function viewOf(name: string, buffer: ArrayBuffer): Uint8Array {

@@ -65,7 +65,9 @@ export function invalidValue(name: string, reason: string, value: unknown): Type
 }
 
 export function outOfRange(name: string, range: string, value: unknown): RangeError {
-  const error = new RangeError(`The value of "${name}" is out of range. It must be ${range}. Received ${inspected(value)}`)
+  const error = new RangeError(
+    `The value of "${name}" is out of range. It must be ${range}. Received ${inspected(value)}`,
+  )
   return Object.assign(error, { code: 'ERR_OUT_OF_RANGE' })
 }
 

@@ -46,5 +46,6 @@ export function check(failure: Failure | null): void {
 
 export function errorOf({ code, message, offset }: Failure): OffloopError {
   // The addon's table of codes holds those of the contract alone, a test compares them.
+  // oxlint-disable-next-line typescript/no-unsafe-type-assertion
   return new OffloopError(code as ErrorCode, message, { offset })
 }

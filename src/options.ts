@@ -12,7 +12,7 @@ export interface BytesInput {
   readonly transfer?: boolean | undefined
 }
 
-type Unchecked<K extends string> = { readonly [Key in K]?: unknown }
+type Unchecked<K extends string> = Partial<Record<K, unknown>>
 
 /** The known properties, read once each, unchecked. */
 export function readOptions<const K extends string>(options: unknown, known: readonly K[]): Unchecked<K> {
@@ -22,7 +22,7 @@ export function readOptions<const K extends string>(options: unknown, known: rea
   for (const key of Object.keys(options)) {
     if (!names.includes(key)) throw invalidValue(`options.${key}`, 'is not an option', Reflect.get(options, key))
   }
-  const read: { [Key in K]?: unknown } = {}
+  const read: Unchecked<K> = {}
   for (const key of known) read[key] = Reflect.get(options, key)
   return read
 }

@@ -43,7 +43,10 @@ async function patched(): Promise<void> {
     await decodeBase64(chunk, { transfer: true }),
   ]
   expect(results.map((result) => result.length).join(' ') === `${SIZE} 300 ${SIZE} ${SIZE}`, 'the right lengths')
-  expect(results.every((result, index) => index === 1 || result.equals(bytes)), 'the right bytes')
+  expect(
+    results.every((result, index) => index === 1 || result.equals(bytes)),
+    'the right bytes',
+  )
   expect((await encodeBase64(bytes)).toString('latin1') === text, 'the right text')
 }
 

@@ -65,12 +65,18 @@ function messageOf(worker: Worker): Promise<unknown> {
 
 const tasks: Readonly<Record<string, () => Promise<void>>> = {
   async result() {
-    const results = await Promise.all([decodeBase64(TEXT), decodeBase64(owned(TEXT)), decodeBase64(owned(TEXT), { transfer: true })])
+    const results = await Promise.all([
+      decodeBase64(TEXT),
+      decodeBase64(owned(TEXT)),
+      decodeBase64(owned(TEXT), { transfer: true }),
+    ])
     const buffers = results.map((result) => result.buffer)
     parentPort?.postMessage(results, buffers)
   },
   async queue() {
-    const calls = Array.from({ length: 50 }, (_, index) => (index % 2 === 0 ? decodeBase64(owned(TEXT)) : decodeBase64(TEXT)))
+    const calls = Array.from({ length: 50 }, (_, index) =>
+      index % 2 === 0 ? decodeBase64(owned(TEXT)) : decodeBase64(TEXT),
+    )
     parentPort?.postMessage('queued')
     await Promise.allSettled(calls)
   },
@@ -176,7 +182,19 @@ async function crowded(): Promise<void> {
 
 /** Past the facade: what the glue does with arguments that native.ts never gives it. */
 async function garbage(): Promise<void> {
-  const values: readonly unknown[] = [undefined, null, 1, NaN, 'x', {}, [], () => 1, new Uint16Array(2), new Uint8Array(2), Symbol('s')]
+  const values: readonly unknown[] = [
+    undefined,
+    null,
+    1,
+    NaN,
+    'x',
+    {},
+    [],
+    () => 1,
+    new Uint16Array(2),
+    new Uint8Array(2),
+    Symbol('s'),
+  ]
   const functions = Object.values(binding).filter((value) => typeof value === 'function')
   expect(functions.length > 10, 'the functions of the addon')
   for (const target of functions) {
@@ -184,7 +202,8 @@ async function garbage(): Promise<void> {
       for (const args of [[], [value], [value, value, value], [value, value, value, value, value]]) {
         try {
           const { prototype } = target
-          const result: unknown = prototype === undefined ? Reflect.apply(target, undefined, args) : Reflect.construct(target, args)
+          const result: unknown =
+            prototype === undefined ? Reflect.apply(target, undefined, args) : Reflect.construct(target, args)
           await Promise.resolve(result)
         } catch {
           // Whatever it throws; it must only not crash.

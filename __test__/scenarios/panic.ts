@@ -15,7 +15,9 @@ async function task(): Promise<void> {
   const bytes = noise(3_000_000)
   const text = Buffer.from(bytes.toString('base64'))
   const others = Array.from({ length: 10 }, () => decodeBase64(text))
-  const panics = Array.from({ length: 10 }, async (_, index) => unwrap(await run(() => hooks.panicTask(`bug ${index}`))))
+  const panics = Array.from({ length: 10 }, async (_, index) =>
+    unwrap(await run(() => hooks.panicTask(`bug ${index}`))),
+  )
   const more = Array.from({ length: 10 }, () => decodeBase64(text))
   for (const [index, result] of (await Promise.allSettled(panics)).entries()) {
     expect(result.status === 'rejected' && isInternal(result.reason, `bug ${index}`), 'the panic as an error')

@@ -51,7 +51,10 @@ async function stops(): Promise<void> {
   await Promise.resolve()
   expect(settled === 12, `twelve to be rejected at once, not ${settled}`)
   begun.abort('stop')
-  expect((await outcomes).every((result) => result.status === 'rejected' && result.reason === 'stop'), 'the reason')
+  expect(
+    (await outcomes).every((result) => result.status === 'rejected' && result.reason === 'stop'),
+    'the reason',
+  )
   while (stats().running !== 0) await sleep(1)
 }
 
@@ -92,7 +95,10 @@ async function files(): Promise<void> {
 async function first(): Promise<void> {
   configure({ concurrency: 1 })
   const order: string[] = []
-  const note = (name: string): (() => void) => () => order.push(name)
+  const note =
+    (name: string): (() => void) =>
+    () =>
+      order.push(name)
   const tasks = [
     wait(20).then(note('a')),
     wait(1).then(note('b')),
@@ -114,7 +120,7 @@ function messageOf(worker: Worker): Promise<unknown> {
 }
 
 /** In a worker: 50 tasks, all at once. */
-async function worker(): Promise<void> {
+async function work(): Promise<void> {
   const tasks = Array.from({ length: 50 }, () => wait(5))
   parentPort?.postMessage('queued')
   await Promise.all(tasks)
@@ -149,4 +155,4 @@ async function terminated(): Promise<void> {
 }
 
 if (isMainThread) await play({ concurrency, gate, prewarm, idle, exit, stops, files, first, workers, terminated })
-else await worker()
+else await work()
