@@ -41,6 +41,7 @@ export class OffloopError extends Error {
   /** Index in the list of turns. */
   declare readonly turn?: number
 
+  /** @internal */
   constructor(code: ErrorCode, message: string, details: Details = {}) {
     const { cause, ...places } = details
     super(message, cause === undefined ? undefined : { cause })

@@ -1,0 +1,235 @@
+/**
+ * base64 against Node's own decoders and Python's fastest: busy time of the loop, throughput, CPU.
+ * Every output is checked before it is timed. `npm run bench -- base64`
+ */
+
+import { execFileSync } from 'node:child_process'
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { stat } from 'node:fs/promises'
+import { tmpdir, totalmem } from 'node:os'
+import { join } from 'node:path'
+import { python } from '../scripts/python.mjs'
+import { configure, decodeBase64, encodeBase64, stats, type Base64Options } from '../src/index.ts'
+import { compare, median, report, table, type Contender, type Effort, type Measured } from './measure.ts'
+
+const SIZES = [1024, 16 * 1024, 256 * 1024, 1024 * 1024, 4 * 1024 * 1024, 31_000_000]
+const LARGEST = 31_000_000
+const PYTHON = `
+import sys, time, pybase64
+text = open(sys.argv[1], 'rb').read()
+for name, decode in (('b64decode', pybase64.b64decode), ('b64decode_as_bytearray', pybase64.b64decode_as_bytearray)):
+    times = []
+    for _ in range(25):
+        start = time.process_time()
+        decode(text, validate=True)
+        times.append((time.process_time() - start) * 1e3)
+    print(f'pybase64 {pybase64.__version__} {name}', sorted(times)[12], sep='|')
+`
+
+interface Kind {
+  readonly name: string
+  readonly of: (bytes: Buffer) => string
+  readonly options: Base64Options
+}
+
+const KINDS: readonly Kind[] = [
+  { name: 'clean', of: (bytes) => bytes.toString('base64'), options: {} },
+  { name: 'lines of 76', of: (bytes) => inLines(bytes.toString('base64')), options: {} },
+  { name: 'url-safe', of: (bytes) => bytes.toString('base64url'), options: { alphabet: 'base64url' } },
+  { name: 'one bad character', of: (bytes) => withBad(bytes.toString('base64')), options: { mode: 'node' } },
+]
+
+const fromBase64: unknown = Reflect.get(Uint8Array, 'fromBase64')
+
+const decoded: string[][] = [
+  [
+    'text',
+    'size',
+    'as',
+    'Buffer.from µs',
+    'fromBase64 µs',
+    'offloop µs',
+    'busy: offloop ÷ Buffer.from',
+    'offloop GB/s',
+  ],
+]
+for (const kind of KINDS) {
+  for (const size of SIZES) {
+    const text = flat(kind.of(noise((size / 4) * 3)))
+    decoded.push(await ofString(kind, text), await ofBytes(kind, text))
+  }
+}
+const transferred = await largestTransferred()
+const encoded = await encoding()
+report('base64', 'base64', [
+  '## Decoding\n\nBusy time of the loop for one call, median; GB/s of text by the clock. `Buffer.from` of bytes goes through `toString("latin1")`, as there is no other way. Calls of both sides are awaited.',
+  table(decoded),
+  '## 31 MB of clean text as bytes',
+  table(transferred),
+  '## Encoding 23 MB',
+  table(encoded),
+  '## `fs.promises.stat` while 200 decodes are queued',
+  await latencyOfStat(),
+])
+
+async function ofString(kind: Kind, text: string): Promise<string[]> {
+  const nodeEncoding = kind.options.alphabet ?? 'base64'
+  const contenders: Contender[] = [
+    { name: 'Buffer.from', run: async () => Buffer.from(text, 'base64') },
+    { name: 'offloop', run: () => decodeBase64(text, kind.options) },
+  ]
+  if (typeof fromBase64 === 'function' && kind.options.mode !== 'node') {
+    contenders.push({ name: 'fromBase64', run: async () => fromBase64(text, { alphabet: nodeEncoding }) })
+  }
+  await check(contenders, Buffer.from(text, 'base64'))
+  return row(kind, text, 'string', await compare(contenders, effort(text.length)))
+}
+
+async function ofBytes(kind: Kind, text: string): Promise<string[]> {
+  const bytes = Buffer.from(text, 'latin1')
+  const contenders: Contender[] = [
+    { name: 'Buffer.from', run: async () => Buffer.from(bytes.toString('latin1'), 'base64') },
+    { name: 'offloop', run: () => decodeBase64(bytes, kind.options) },
+  ]
+  await check(contenders, Buffer.from(text, 'base64'))
+  return row(kind, text, 'bytes', await compare(contenders, effort(text.length)))
+}
+
+function row(kind: Kind, text: string, form: string, measured: readonly Measured[]): string[] {
+  const busy = (name: string): number => (measured.find((one) => one.name === name)?.busyMs ?? Number.NaN) * 1000
+  const wall = measured.find((one) => one.name === 'offloop')?.wallMs ?? Number.NaN
+  const [node, ours, other] = [busy('Buffer.from'), busy('offloop'), busy('fromBase64')]
+  return [
+    kind.name,
+    String(text.length),
+    form,
+    node.toFixed(2),
+    Number.isNaN(other) ? '' : other.toFixed(2),
+    ours.toFixed(2),
+    (ours / node).toFixed(2),
+    (text.length / wall / 1e6).toFixed(2),
+  ]
+}
+
+async function largestTransferred(): Promise<string[][]> {
+  const text = noise((LARGEST / 4) * 3).toString('base64')
+  const bytes = Buffer.from(text, 'latin1')
+  const contenders: Contender[] = [
+    {
+      name: 'Buffer.from(bytes.toString("latin1"), "base64")',
+      run: async () => Buffer.from(bytes.toString('latin1'), 'base64'),
+    },
+    { name: 'decodeBase64(bytes)', run: () => decodeBase64(bytes) },
+    {
+      name: 'decodeBase64(bytes, { transfer: true })',
+      prepare: () => {
+        const copy = Buffer.allocUnsafeSlow(bytes.length)
+        bytes.copy(copy)
+        return copy
+      },
+      run: (copy) => (copy instanceof Uint8Array ? decodeBase64(copy, { transfer: true }) : undefined),
+    },
+  ]
+  const measured = await compare(contenders, { rounds: 5, runs: 7, calls: 1 })
+  const rows = measured.map(({ name, busyMs, wallMs, cpuMs }) => [name, ms(busyMs), ms(wallMs), ms(cpuMs)])
+  return [['way', 'busy ms', 'wall ms', 'CPU ms, all threads'], ...rows, ...pythonRows(bytes)]
+}
+
+function pythonRows(text: Buffer): string[][] {
+  const interpreter = python()
+  if (interpreter === undefined) return []
+  const folder = mkdtempSync(join(tmpdir(), 'offloop-'))
+  try {
+    const path = join(folder, 'text')
+    writeFileSync(path, text)
+    const output = execFileSync(interpreter, ['-c', PYTHON, path], { encoding: 'utf8' })
+    return output
+      .trim()
+      .split('\n')
+      .map((line) => line.split('|'))
+      .map(([name = '', cpu]) => [`${name}(validate=True)`, '', '', ms(Number(cpu))])
+  } finally {
+    rmSync(folder, { recursive: true })
+  }
+}
+
+async function encoding(): Promise<string[][]> {
+  const bytes = noise((LARGEST / 4) * 3)
+  const contenders: Contender[] = [
+    {
+      name: 'Buffer.from(bytes.toString("base64"), "latin1")',
+      run: async () => Buffer.from(bytes.toString('base64'), 'latin1'),
+    },
+    { name: 'encodeBase64(bytes)', run: () => encodeBase64(bytes) },
+  ]
+  await check(contenders, Buffer.from(bytes.toString('base64'), 'latin1'))
+  const measured = await compare(contenders, { rounds: 5, runs: 5, calls: 1 })
+  return [
+    ['way', 'busy ms', 'wall ms', 'CPU ms, all threads'],
+    ...measured.map(({ name, busyMs, wallMs, cpuMs }) => [name, ms(busyMs), ms(wallMs), ms(cpuMs)]),
+  ]
+}
+
+const QUEUED = 200
+
+async function latencyOfStat(): Promise<string> {
+  // Each call holds a copy of its text: together no more than a quarter of the machine's memory.
+  const size = Math.min(LARGEST, totalmem() / 4 / QUEUED)
+  const text = Buffer.from(noise(Math.floor(size / 4) * 3).toString('base64'), 'latin1')
+  const latencies: number[] = []
+  let left = QUEUED
+  const calls = Array.from({ length: QUEUED }, async () => {
+    await decodeBase64(text)
+    left -= 1
+  })
+  const { concurrency, queued } = stats()
+  // The calls change it.
+  // oxlint-disable-next-line no-unmodified-loop-condition
+  while (left > 0) {
+    const start = performance.now()
+    await stat('.')
+    latencies.push(performance.now() - start)
+  }
+  await Promise.all(calls)
+  latencies.sort((a, b) => a - b)
+  const p99 = latencies[Math.floor(latencies.length * 0.99)] ?? Number.NaN
+  return `${QUEUED} calls of ${(text.length / 1e6).toFixed(1)} MB, concurrency ${concurrency}, ${queued} queued: median ${ms(median(latencies))} ms, p99 ${ms(p99)} ms of ${latencies.length} calls of stat.`
+}
+
+async function check(contenders: readonly Contender[], expected: Buffer): Promise<void> {
+  for (const { name, run } of contenders) {
+    const actual = await run(undefined)
+    if (!(actual instanceof Uint8Array) || !expected.equals(actual)) throw new Error(`${name} gives other bytes`)
+  }
+}
+
+function effort(length: number): Effort {
+  const calls = Math.max(1, Math.floor((256 * 1024) / length))
+  return length < 8_000_000 ? { rounds: 7, runs: 30, calls } : { rounds: 5, runs: 5, calls: 1 }
+}
+
+function noise(size: number): Buffer {
+  const bytes = Buffer.alloc(size)
+  for (let index = 0; index < size; index += 1) bytes[index] = Math.imul(index, 0x9e37_79b1) >>> 24
+  return bytes
+}
+
+function inLines(text: string): string {
+  return text.replaceAll(/.{76}/g, '$&\r\n')
+}
+
+function withBad(text: string): string {
+  const middle = Math.floor(text.length / 2)
+  return `${text.slice(0, middle)}*${text.slice(middle + 1)}`
+}
+
+/** Not a rope: V8 would flatten it in the first call. */
+function flat(text: string): string {
+  return Buffer.from(text, 'latin1').toString('latin1')
+}
+
+function ms(milliseconds: number): string {
+  return milliseconds.toFixed(3)
+}
+
+configure({ maxIdleBytes: 128 * 1024 * 1024 })

@@ -1,0 +1,22 @@
+/** `npm run bench -- base64`: a benchmark on this Node; `-- base64 --nodes` on Node 20 and 24. `-- kernels`: cargo's. */
+
+import { createWriteStream } from 'node:fs'
+import { install } from './node.mjs'
+import { env, root, run } from './steps.mjs'
+
+const [noun = 'base64', ...flags] = process.argv.slice(2)
+if (noun === 'kernels') await kernels()
+else
+  for (const node of flags.includes('--nodes') ? ['20.20.2', '24.21.0'].map(install) : [process.execPath])
+    await measure(node)
+
+async function measure(node) {
+  const { code } = await run(`"${node}" --import @oxc-node/core/register benchmark/${noun}.ts`, { env })
+  if (code !== 0) process.exit(code)
+}
+
+async function kernels() {
+  const { code, output } = await run('cargo bench --quiet --package offloop-base64 --bench base64', { env })
+  if (code !== 0) process.exit(code)
+  createWriteStream(`${root}benchmark/results/base64-kernels.txt`).end(output.slice(output.indexOf('1024 characters')))
+}
