@@ -9,7 +9,7 @@
  */
 export declare const __napiBindingTarget: 'native' | 'wasm32-wasi' | 'wasm32-wasip1'
 
-/** One text, decoded by one task or by several in turn. */
+/** A text whose parts are decoded by one task after the other. */
 export declare class Base64Decoder {
   constructor(mode: Base64Mode, alphabet: Base64Alphabet)
 }
@@ -54,8 +54,14 @@ export declare enum Base64Mode {
   Strict = 2,
 }
 
-/** Decodes the next part of a text into `out`, or in place where there is none; tells how long the result is by then. */
-export declare function decodeBase64(decoder: Base64Decoder, source: Source, out: Uint8Array | undefined | null, last: boolean, stop?: Stop | undefined | null): Promise<number | Failure>
+/** Decodes a whole text into `out`; tells how long the result is. */
+export declare function decodeBase64(source: Source, out: Uint8Array, mode: Base64Mode, alphabet: Base64Alphabet, stop?: Stop | undefined | null): Promise<number | Failure>
+
+/** Decodes a text that was taken from the caller in its own memory; tells how long the result is. */
+export declare function decodeBase64InPlace(text: Uint8Array, mode: Base64Mode, alphabet: Base64Alphabet, stop?: Stop | undefined | null): Promise<number | Failure>
+
+/** Decodes the next part of a text; tells how long the result is by then. */
+export declare function decodeBase64Part(decoder: Base64Decoder, source: Source, out: Uint8Array, last: boolean, stop?: Stop | undefined | null): Promise<number | Failure>
 
 /** Decodes bytes at once; tells how long the result is. */
 export declare function decodeBase64Sync(text: Uint8Array, out: Uint8Array, mode: Base64Mode, alphabet: Base64Alphabet): number | Failure

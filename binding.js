@@ -773,13 +773,15 @@ if (
   }
 }
 
-const { Base64Decoder, Source, Stop, Base64Alphabet, Base64Mode, decodeBase64, decodeBase64Sync, decodeBase64TextSync, encodeBase64, encodeBase64Sync, idleBytes, Lane, maxIdleBytes, poolStats, prewarm, releaseIdle, releaseSlot, reserveSlot, setConcurrency, setMaxIdleBytes, VERSION } = nativeBinding
+const { Base64Decoder, Source, Stop, Base64Alphabet, Base64Mode, decodeBase64, decodeBase64InPlace, decodeBase64Part, decodeBase64Sync, decodeBase64TextSync, encodeBase64, encodeBase64Sync, idleBytes, Lane, maxIdleBytes, poolStats, prewarm, releaseIdle, releaseSlot, reserveSlot, setConcurrency, setMaxIdleBytes, VERSION } = nativeBinding
 export { Base64Decoder }
 export { Source }
 export { Stop }
 export { Base64Alphabet }
 export { Base64Mode }
 export { decodeBase64 }
+export { decodeBase64InPlace }
+export { decodeBase64Part }
 export { decodeBase64Sync }
 export { decodeBase64TextSync }
 export { encodeBase64 }

@@ -25,7 +25,7 @@ const PACKAGE = {
   'generated files are fresh': ['git diff --exit-code -- binding.js binding.d.ts Cargo.lock package-lock.json'],
 }
 const PARTS = {
-  all: { ...CHECKS, ...TESTS, ...PACKAGE },
+  all: { ...CHECKS, build: PACKAGE.build, ...TESTS, ...PACKAGE },
   test: TESTS,
   rest: { ...CHECKS, ...PACKAGE },
 }

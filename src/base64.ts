@@ -5,6 +5,7 @@ import {
   gather,
   gatherBytes,
   resultOf,
+  sourceOf,
   type Body,
   type Bytes,
   type Input,
@@ -16,6 +17,8 @@ import {
   Base64Mode,
   check,
   decodeBase64 as decodeInTask,
+  decodeBase64InPlace,
+  decodeBase64Part,
   decodeBase64Sync,
   decodeBase64TextSync,
   encodeBase64 as encodeInTask,
@@ -83,7 +86,7 @@ export async function encodeBase64(
     unwrap(encodeBase64Sync(input, out, form.alphabet, form.padding))
     return out
   }
-  const { source } = gatherBytes(input, form.transfer)
+  const source = sourceOf(gatherBytes(input, form.transfer))
   try {
     const launch = (stop: Stop | undefined): Promise<number | Failure> =>
       encodeInTask(source, out, form.alphabet, form.padding, stop)
@@ -156,14 +159,17 @@ function decodeTextNow(text: string, { mode, alphabet }: Rules): Bytes {
   return resultOf(out, unwrap(decodeBase64TextSync(latin1, out, mode, alphabet)))
 }
 
-async function decodeBody({ source, taken }: Input, { mode, alphabet, signal }: Rules): Promise<Bytes> {
+async function decodeBody(input: Input, { mode, alphabet, signal }: Rules): Promise<Bytes> {
+  const { source, taken } = input
+  if (source === undefined) {
+    const length = unwrap(await run((stop) => decodeBase64InPlace(taken, mode, alphabet, stop), { signal }))
+    return resultOf(taken, length)
+  }
   try {
-    const memory = taken ?? allocate(mostDecoded(source.length))
-    if (source.length === 0) return resultOf(memory, 0)
-    const decoder = new Base64Decoder(mode, alphabet)
-    const out = taken === undefined ? memory : undefined
-    const length = unwrap(await run((stop) => decodeInTask(decoder, source, out, true, stop), { signal }))
-    return resultOf(memory, length)
+    const out = allocate(mostDecoded(source.length))
+    if (source.length === 0) return out
+    const length = unwrap(await run((stop) => decodeInTask(source, out, mode, alphabet, stop), { signal }))
+    return resultOf(out, length)
   } finally {
     source.clear()
   }
@@ -176,7 +182,7 @@ async function decodeText(text: string, { mode, alphabet, signal }: Rules): Prom
   const parts = new Parts(text, mode)
   const launch = (stop: Stop | undefined): Promise<number | Failure> => {
     const source = parts.next()
-    return decodeInTask(decoder, source, out, parts.isDone, stop)
+    return decodeBase64Part(decoder, source, out, parts.isDone, stop)
   }
   let length = unwrap(await run(launch, { signal }))
   while (!parts.isDone) {

@@ -27,11 +27,10 @@ export type Body = Uint8Array | ArrayBuffer | readonly Uint8Array[] | AsyncItera
 /** Results from here on have an ArrayBuffer of their own, which can be transferred. */
 const OWN_BUFFER = 64 * 1024
 
-/** An input on its way to a task. `taken` is all of it, where it is in one piece that was taken from the caller. */
-export interface Input {
-  readonly source: Source
-  readonly taken: Uint8Array<ArrayBuffer> | undefined
-}
+/** An input on its way to a task: gathered natively, or one piece of memory that was taken from the caller. */
+export type Input =
+  | { readonly source: Source; readonly taken: undefined }
+  | { readonly source: undefined; readonly taken: Bytes }
 
 /** Refuses what is no `Uint8Array` that can be read: of another type, detached, or reaching past its memory. */
 export function checkBytes(name: string, value: unknown): Uint8Array {
@@ -49,8 +48,8 @@ export function gather(
   transfer: boolean,
   signal: AbortSignal | undefined,
 ): Input | Promise<Input> {
-  if (isUint8Array(body)) return gatherChunks([checkBytes(name, body)], transfer)
-  if (isArrayBuffer(body)) return gatherChunks([viewOf(name, body)], transfer)
+  if (isUint8Array(body)) return gatherBytes(checkBytes(name, body), transfer)
+  if (isArrayBuffer(body)) return gatherBytes(viewOf(name, body), transfer)
   if (Array.isArray(body)) return gatherChunks(checkChunks(name, body), transfer)
   if (isStream(body)) return gatherStream(name, body, transfer, signal)
   throw invalidType(name, 'a Uint8Array, an ArrayBuffer, an array of Uint8Arrays or an async iterable of them', body)
@@ -58,7 +57,19 @@ export function gather(
 
 /** One piece of bytes. */
 export function gatherBytes(bytes: Uint8Array, transfer: boolean): Input {
-  return gatherChunks([bytes], transfer)
+  const taken = transfer ? take(bytes) : undefined
+  if (taken !== undefined) return { source: undefined, taken }
+  const source = new Source()
+  check(source.copy(bytes))
+  return { source, taken: undefined }
+}
+
+/** An input as a task reads it that writes elsewhere. */
+export function sourceOf({ source, taken }: Input): Source {
+  if (source !== undefined) return source
+  const whole = new Source()
+  whole.take(taken)
+  return whole
 }
 
 /** Memory for a result that a task fills: its own, which nobody reaches before the promise resolves. */
@@ -72,18 +83,16 @@ export function allocateNow(size: number): Bytes {
 }
 
 /** The first `length` bytes of memory made for a result. */
-export function resultOf(memory: Uint8Array<ArrayBuffer>, length: number): Bytes {
-  return bufferFrom(memory.buffer, memory.byteOffset, length)
+export function resultOf(memory: Bytes, length: number): Bytes {
+  return length === memory.length ? memory : bufferFrom(memory.buffer, memory.byteOffset, length)
 }
 
-function allocated(size: number, allocator: (size: number) => Buffer): Bytes {
+function allocated(size: number, allocator: (size: number) => Bytes): Bytes {
   try {
-    const { buffer, byteOffset } = allocator(size)
-    if (isArrayBuffer(buffer)) return bufferFrom(buffer, byteOffset, size)
+    return allocator(size)
   } catch (cause) {
     throw new OffloopError('ERR_OFFLOOP_TOO_LARGE', `no memory for a result of ${size} bytes`, { cause })
   }
-  throw new OffloopError('ERR_OFFLOOP_INTERNAL', 'memory for a result is shared')
 }
 
 function viewOf(name: string, buffer: ArrayBuffer): Uint8Array {
@@ -103,7 +112,10 @@ function checkChunks(name: string, chunks: readonly unknown[]): Uint8Array[] {
 
 function gatherChunks(chunks: readonly Uint8Array[], transfer: boolean): Input {
   const source = new Source()
-  if (transfer) return takeChunks(source, chunks)
+  if (transfer) {
+    takeChunks(source, chunks)
+    return { source, taken: undefined }
+  }
   let size = 0
   for (const chunk of chunks) size += lengthOf(chunk)
   check(source.reserve(size))
@@ -111,26 +123,26 @@ function gatherChunks(chunks: readonly Uint8Array[], transfer: boolean): Input {
   return { source, taken: undefined }
 }
 
-function takeChunks(source: Source, chunks: readonly Uint8Array[]): Input {
+function takeChunks(source: Source, chunks: readonly Uint8Array[]): void {
   // Memory that stands in the list twice is copied: taking it for one place would empty the other.
   const uses = new Map<ArrayBufferLike, number>()
   for (const chunk of chunks) uses.set(bufferOf(chunk), (uses.get(bufferOf(chunk)) ?? 0) + 1)
-  let taken: Uint8Array<ArrayBuffer> | undefined
-  for (const chunk of chunks) {
-    taken = uses.get(bufferOf(chunk)) === 1 ? take(chunk) : undefined
-    if (taken === undefined) check(source.copy(chunk))
-    else source.take(taken)
-  }
-  return { source, taken: chunks.length === 1 ? taken : undefined }
+  for (const chunk of chunks) addChunk(source, chunk, uses.get(bufferOf(chunk)) === 1)
+}
+
+function addChunk(source: Source, chunk: Uint8Array, transfer: boolean): void {
+  const taken = transfer ? take(chunk) : undefined
+  if (taken === undefined) check(source.copy(chunk))
+  else source.take(taken)
 }
 
 /** The caller's memory, its view left empty, where it covers a whole ArrayBuffer of its own. */
-function take(bytes: Uint8Array): Uint8Array<ArrayBuffer> | undefined {
+function take(bytes: Uint8Array): Bytes | undefined {
   const buffer = bufferOf(bytes)
   if (!isArrayBuffer(buffer) || isResizable(buffer) || offsetOf(bytes) !== 0) return undefined
   if (lengthOf(bytes) === 0 || lengthOf(bytes) !== sizeOf(buffer)) return undefined
   try {
-    return new Uint8Array(clone(buffer, { transfer: [buffer] }))
+    return bufferFrom(clone(buffer, { transfer: [buffer] }))
   } catch {
     // DataCloneError: Node's pool, external memory, a WebAssembly memory, or marked as untransferable.
     return undefined
@@ -146,10 +158,7 @@ async function gatherStream(
   const source = new Source()
   try {
     await readStream(stream, signal, (chunk) => {
-      const bytes = checkBytes(`a chunk of ${name}`, chunk)
-      const taken = transfer ? take(bytes) : undefined
-      if (taken === undefined) check(source.copy(bytes))
-      else source.take(taken)
+      addChunk(source, checkBytes(`a chunk of ${name}`, chunk), transfer)
     })
   } catch (error) {
     source.clear()

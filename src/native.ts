@@ -8,6 +8,8 @@ export {
   Base64Decoder,
   Base64Mode,
   decodeBase64,
+  decodeBase64InPlace,
+  decodeBase64Part,
   decodeBase64Sync,
   decodeBase64TextSync,
   encodeBase64,

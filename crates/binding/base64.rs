@@ -12,7 +12,7 @@ use offloop_memory::prefer_huge_pages;
 use crate::failure::{Cause, Failure};
 use crate::guard::guard;
 use crate::memory::{Held, RECYCLER, View};
-use crate::source::{Segment, Source, latin1_into, recycle};
+use crate::source::{Segment, Source, latin1_of, recycle};
 use crate::stop::{Flag, Stop};
 use crate::task::{Job, Work, launch, settle};
 
@@ -54,43 +54,50 @@ impl From<Base64Alphabet> for Alphabet {
     }
 }
 
-/// One text, decoded by one task or by several in turn.
+/// Decodes a whole text into `out`; tells how long the result is.
+#[napi(ts_return_type = "Promise<number | Failure>")]
+pub fn decode_base64(
+    source: &Source,
+    out: Uint8Array,
+    mode: Base64Mode,
+    alphabet: Base64Alphabet,
+    stop: Option<&Stop>,
+) -> AsyncTask<Job<Decode>> {
+    let progress = Arc::new(Mutex::new(Progress::new(mode, alphabet)));
+    launch(Decode { progress, text: source.drain(), out: Held::new(out), last: true }, stop)
+}
+
+/// A text whose parts are decoded by one task after the other.
 #[napi]
 pub struct Base64Decoder(Arc<Mutex<Progress>>);
-
-struct Progress {
-    decoder: Decoder,
-    /// Bytes of the result so far.
-    written: usize,
-}
 
 #[napi]
 impl Base64Decoder {
     #[napi(constructor)]
     #[must_use]
     pub fn new(mode: Base64Mode, alphabet: Base64Alphabet) -> Self {
-        let decoder = Decoder::new(mode.into(), alphabet.into());
-        Self(Arc::new(Mutex::new(Progress { decoder, written: 0 })))
+        Self(Arc::new(Mutex::new(Progress::new(mode, alphabet))))
     }
 }
 
-/// Decodes the next part of a text into `out`, or in place where there is none; tells how long the result is by then.
+/// Decodes the next part of a text; tells how long the result is by then.
 #[napi(ts_return_type = "Promise<number | Failure>")]
-pub fn decode_base64(
+pub fn decode_base64_part(
     decoder: &Base64Decoder,
     source: &Source,
-    out: Option<Uint8Array>,
+    out: Uint8Array,
     last: bool,
     stop: Option<&Stop>,
 ) -> AsyncTask<Job<Decode>> {
     let progress = Arc::clone(&decoder.0);
-    launch(Decode { progress, text: source.drain(), out: out.map(Held::new), last }, stop)
+    launch(Decode { progress, text: source.drain(), out: Held::new(out), last }, stop)
 }
 
 pub struct Decode {
+    /// Locked by one task at a time: the parts of a text are launched one after the other.
     progress: Arc<Mutex<Progress>>,
     text: Vec<Segment>,
-    out: Option<Held>,
+    out: Held,
     last: bool,
 }
 
@@ -98,19 +105,8 @@ impl Work for Decode {
     type Done = f64;
 
     fn run(&mut self, flag: &Flag) -> Result<f64, Failure> {
-        // The parts of a text are launched one after the other, so nobody else holds this.
         let mut progress = self.progress.lock().unwrap_or_else(PoisonError::into_inner);
-        let len = match (&mut self.out, self.text.as_mut_slice()) {
-            (Some(out), text) => progress.decode(text, out.bytes_mut(), self.last, flag)?,
-            (None, [Segment::Taken(held)]) => progress.decode_in_place(held.bytes_mut(), flag)?,
-            (None, _) => {
-                return Err(Failure::new(
-                    Cause::Internal,
-                    "only text that was taken is decoded in place",
-                ));
-            }
-        };
-        Ok(len as f64)
+        progress.decode(&self.text, self.out.bytes_mut(), self.last, flag)
     }
 
     fn recycle(&mut self) {
@@ -118,14 +114,50 @@ impl Work for Decode {
     }
 }
 
+/// Decodes a text that was taken from the caller in its own memory; tells how long the result is.
+#[napi(ts_return_type = "Promise<number | Failure>")]
+pub fn decode_base64_in_place(
+    text: Uint8Array,
+    mode: Base64Mode,
+    alphabet: Base64Alphabet,
+    stop: Option<&Stop>,
+) -> AsyncTask<Job<DecodeInPlace>> {
+    launch(DecodeInPlace { progress: Progress::new(mode, alphabet), memory: Held::new(text) }, stop)
+}
+
+pub struct DecodeInPlace {
+    progress: Progress,
+    memory: Held,
+}
+
+impl Work for DecodeInPlace {
+    type Done = f64;
+
+    fn run(&mut self, flag: &Flag) -> Result<f64, Failure> {
+        self.progress.decode_in_place(self.memory.bytes_mut(), flag)
+    }
+
+    fn recycle(&mut self) {}
+}
+
+struct Progress {
+    decoder: Decoder,
+    /// Bytes of the result so far.
+    written: usize,
+}
+
 impl Progress {
+    fn new(mode: Base64Mode, alphabet: Base64Alphabet) -> Self {
+        Self { decoder: Decoder::new(mode.into(), alphabet.into()), written: 0 }
+    }
+
     fn decode(
         &mut self,
         text: &[Segment],
         out: &mut [u8],
         last: bool,
         flag: &Flag,
-    ) -> Result<usize, Failure> {
+    ) -> Result<f64, Failure> {
         if self.written == 0 && HUGE_RESULT <= out.len() {
             prefer_huge_pages(out);
         }
@@ -135,24 +167,28 @@ impl Progress {
             self.written += self.decoder.decode(piece, room)?;
         }
         if last {
-            let room = out.get_mut(self.written..).unwrap_or_default();
-            self.written += self.decoder.clone().finish(room)?;
+            self.finish(out)?;
             // What is left of the memory can be reached from the result: it may not hold anything of others.
             out.get_mut(self.written..).unwrap_or_default().fill(0);
         }
-        Ok(self.written)
+        Ok(self.written as f64)
     }
 
-    fn decode_in_place(&mut self, memory: &mut [u8], flag: &Flag) -> Result<usize, Failure> {
+    fn decode_in_place(&mut self, memory: &mut [u8], flag: &Flag) -> Result<f64, Failure> {
         let len = memory.len();
         for start in (0..len).step_by(PIECE) {
             flag.check()?;
             let piece: Range<usize> = start..len.min(start + PIECE);
             self.written += self.decoder.decode_in_place(memory, piece, self.written)?;
         }
-        let room = memory.get_mut(self.written..).unwrap_or_default();
+        self.finish(memory)?;
+        Ok(self.written as f64)
+    }
+
+    fn finish(&mut self, out: &mut [u8]) -> Result<(), Failure> {
+        let room = out.get_mut(self.written..).unwrap_or_default();
         self.written += self.decoder.clone().finish(room)?;
-        Ok(self.written)
+        Ok(())
     }
 }
 
@@ -189,8 +225,8 @@ pub fn decode_base64_text_sync(
     mode: Base64Mode,
     alphabet: Base64Alphabet,
 ) -> napi::Result<Either<f64, Failure>> {
-    TEXT.with_borrow_mut(|latin1| {
-        latin1_into(env, text, latin1)?;
+    TEXT.with_borrow_mut(|memory| {
+        let latin1 = latin1_of(env, text, memory)?;
         Ok(settle(guard(|| {
             decode_at_once(latin1, out.bytes_mut().unwrap_or_default(), mode, alphabet)
         })))

@@ -149,13 +149,14 @@ impl Gathered {
 /// Node ends what it writes with one.
 const NUL: usize = 1;
 
-/// Makes `bytes` the low bytes of the characters of `text`.
-pub fn latin1_into(env: Env, text: JsString<'_>, bytes: &mut Vec<u8>) -> Result<()> {
-    let len = latin1_len(env, text)?;
-    bytes.resize(len + NUL, 0);
-    let written = write_latin1(env, text, bytes)?;
-    bytes.truncate(written);
-    Ok(())
+/// The low bytes of the characters of `text`, in `memory`, which grows as needed and is never cleared.
+pub fn latin1_of<'a>(env: Env, text: JsString<'_>, memory: &'a mut Vec<u8>) -> Result<&'a [u8]> {
+    let size = latin1_len(env, text)? + NUL;
+    if memory.len() < size {
+        memory.resize(size, 0);
+    }
+    let written = write_latin1(env, text, memory)?;
+    Ok(memory.get(..written).unwrap_or_default())
 }
 
 fn latin1_len(env: Env, text: JsString<'_>) -> Result<usize> {

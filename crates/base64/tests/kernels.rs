@@ -162,6 +162,27 @@ fn every_kernel_encodes_and_decodes_every_length() {
 }
 
 #[test]
+fn every_kernel_works_at_every_alignment() {
+    for kernel in Kernel::available() {
+        for offset in 0..64 {
+            for len in [3, 48, 191, 300] {
+                let bytes = noise(offset + len, 5);
+                let text = [
+                    vec![b'*'; offset],
+                    encode(kernel, Alphabet::Standard, true, &bytes[offset..]),
+                ]
+                .concat();
+                let mut memory = vec![0; offset + text.len()];
+                let mut decoder = Decoder::with_kernel(Mode::Strict, Alphabet::Standard, kernel);
+                let written = decoder.decode(&text[offset..], &mut memory[offset..]).unwrap();
+                assert_eq!(memory[offset..offset + written], bytes[offset..]);
+                assert_eq!(decoder.finish(&mut []), Ok(0));
+            }
+        }
+    }
+}
+
+#[test]
 fn a_foreign_byte_at_every_place_stops_every_kernel_there() {
     for kernel in Kernel::available() {
         for len in [4, 8, 44, 64, 76, 256, 260, 300] {
