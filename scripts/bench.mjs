@@ -1,4 +1,4 @@
-/** `npm run bench -- base64`: a benchmark on this Node; `-- base64 --nodes` on Node 20 and 24. `-- kernels`: cargo's. */
+/** `npm run bench -- base64`: a benchmark on this Node; `-- base64 --nodes` on Node 20, 24 and 26. `-- kernels`: cargo's. */
 
 import { createWriteStream } from 'node:fs'
 import { install } from './node.mjs'
@@ -7,7 +7,7 @@ import { env, root, run } from './steps.mjs'
 const [noun = 'base64', ...flags] = process.argv.slice(2)
 if (noun === 'kernels') await kernels()
 else
-  for (const node of flags.includes('--nodes') ? ['20.20.2', '24.21.0'].map(install) : [process.execPath])
+  for (const node of flags.includes('--nodes') ? ['20.20.2', '24.21.0', '26.10.0'].map(install) : [process.execPath])
     await measure(node)
 
 async function measure(node) {

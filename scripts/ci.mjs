@@ -2,7 +2,12 @@
 
 import { run } from './steps.mjs'
 
-const PARTS = ['npm test', 'node scripts/ready.mjs rest', 'npm run --silent test:nodes -- --others']
+const PARTS = [
+  'npm test',
+  'node scripts/ready.mjs rest',
+  'npm run --silent test:nodes -- --others',
+  'npm run --silent test:arm64',
+]
 /** The closing lines of cargo test and ava. */
 const COUNTS = [
   /^test result: \w+\. (?<passed>\d+) passed; (?<failed>\d+) failed/,
