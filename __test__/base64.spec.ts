@@ -150,6 +150,18 @@ test('texts that only look invalid', async (t) => {
   t.is((await encodeBase64(new Uint8Array(), { transfer: true })).length, 0)
 })
 
+test('every text of four characters over a small alphabet is judged as Node judges it', async (t) => {
+  const characters = ['A', 'B', '/', '_', '-', '=', ' ', '*', '\u0141']
+  for (let index = 0; index < characters.length ** 4; index += 1) {
+    const digits = [0, 1, 2, 3].map((place) => Math.floor(index / characters.length ** place) % characters.length)
+    const text = digits.map((digit) => characters[digit]).join('')
+    const expected = oracle(text, 'forgiving', 'base64')
+    const actual = await decoded(text, {})
+    if (expected === undefined) t.true(actual instanceof OffloopError, text)
+    else t.deepEqual(actual, expected, text)
+  }
+})
+
 // Sizes around every threshold: at once, a task, several parts of a string.
 const SIZES = [100_000, 392_000, 400_000, 800_000, 1_500_000, 6_000_000]
 

@@ -15,7 +15,7 @@ export const clone: typeof structuredClone = structuredClone
 
 const { apply, getOwnPropertyDescriptor, getPrototypeOf } = Reflect
 const { exec } = RegExp.prototype
-const { slice } = String.prototype
+const { charCodeAt: codeAt, includes, slice } = String.prototype
 const { keys } = Uint8Array.prototype
 
 const typedArray = getPrototypeOf(Uint8Array.prototype) ?? Uint8Array.prototype
@@ -58,6 +58,14 @@ export function isReadable(view: Uint8Array): boolean {
 
 export function execRegExp(pattern: RegExp, text: string): RegExpExecArray | null {
   return apply(exec, pattern, [text])
+}
+
+export function charCodeAt(text: string, index: number): number {
+  return apply(codeAt, text, [index])
+}
+
+export function stringIncludes(text: string, part: string): boolean {
+  return apply(includes, text, [part])
 }
 
 export function sliceString(text: string, start: number, end: number): string {

@@ -12,29 +12,27 @@ export interface BytesInput {
   readonly transfer?: boolean | undefined
 }
 
-type Unchecked<K extends string> = Partial<Record<K, unknown>>
-
-/** The known properties, read once each, unchecked. */
-export function readOptions<const K extends string>(options: unknown, known: readonly K[]): Unchecked<K> {
-  if (options === undefined) return {}
-  if (typeof options !== 'object' || options === null) throw invalidType('options', 'of type object', options)
-  const names: readonly string[] = known
-  for (const key of Object.keys(options)) {
-    if (!names.includes(key)) throw invalidValue(`options.${key}`, 'is not an option', Reflect.get(options, key))
-  }
-  const read: Unchecked<K> = {}
-  for (const key of known) read[key] = Reflect.get(options, key)
-  return read
+/** A table without a prototype: nothing is in it but what was put there. */
+export function tableOf<T>(entries: Readonly<Record<string, T>>): Readonly<Record<string, T>> {
+  return Object.assign(Object.create(null), entries)
 }
 
-/** The entry of `choices` that `value` names. */
-export function choose<T>(name: string, value: unknown, choices: Readonly<Record<string, T>>, byDefault: string): T {
-  const key = value === undefined ? byDefault : value
-  if (typeof key === 'string' && Object.hasOwn(choices, key)) {
-    const choice = choices[key]
-    if (choice !== undefined) return choice
+/** Refuses what is no object, and keys that are not `known`. The properties themselves are then read once each. */
+export function checkKeys(options: unknown, known: Readonly<Record<string, unknown>>): void {
+  if (typeof options !== 'object' || options === null) throw invalidType('options', 'of type object', options)
+  // Inherited ones too: they are read as well.
+  // oxlint-disable-next-line guard-for-in
+  for (const key in options) {
+    if (!(key in known)) throw invalidValue(`options.${key}`, 'is not an option', Reflect.get(options, key))
   }
-  const names = Object.keys(choices).map((choice) => `'${choice}'`)
+}
+
+/** The entry of `choices`, a table, that `value` names. */
+export function choose<T>(name: string, value: unknown, choices: Readonly<Record<string, T>>, byDefault: T): T {
+  if (value === undefined) return byDefault
+  const choice = typeof value === 'string' ? choices[value] : undefined
+  if (choice !== undefined) return choice
+  const names = Object.keys(choices).map((key) => `'${key}'`)
   throw invalidValue(name, `must be one of: ${names.join(', ')}`, value)
 }
 

@@ -5,8 +5,8 @@
  */
 
 import { availableParallelism } from 'node:os'
-import { invalidType, OffloopError } from './errors.ts'
-import { readInteger, readOptions } from './options.ts'
+import { OffloopError } from './errors.ts'
+import { checkKeys, readInteger, tableOf } from './options.ts'
 import {
   ABORTED,
   backend,
@@ -29,6 +29,7 @@ import { onAbort } from './signal.ts'
 
 const MAX_THREADS = 1024
 const KEPT_WAITS = 1024
+const KEYS = tableOf({ concurrency: true, maxIdleBytes: true, prewarmBytes: true })
 /** How long recycled memory stays when nothing of this thread's runs any more. */
 const IDLE_MS = 10_000
 
@@ -44,11 +45,10 @@ export function configure(options: {
   /** Make this much recycled memory ready now, off-thread, so that the first large calls find it warm. */
   readonly prewarmBytes?: number | undefined
 }): void {
-  if (options === undefined) throw invalidType('options', 'of type object', options)
-  const read = readOptions(options, ['concurrency', 'maxIdleBytes', 'prewarmBytes'])
-  const concurrency = readInteger('options.concurrency', read.concurrency, 1, MAX_THREADS)
-  const maxIdle = readInteger('options.maxIdleBytes', read.maxIdleBytes, 0, Number.MAX_SAFE_INTEGER)
-  const warm = readInteger('options.prewarmBytes', read.prewarmBytes, 0, maxIdle ?? maxIdleBytes())
+  checkKeys(options, KEYS)
+  const concurrency = readInteger('options.concurrency', options.concurrency, 1, MAX_THREADS)
+  const maxIdle = readInteger('options.maxIdleBytes', options.maxIdleBytes, 0, Number.MAX_SAFE_INTEGER)
+  const warm = readInteger('options.prewarmBytes', options.prewarmBytes, 0, maxIdle ?? maxIdleBytes())
   if (maxIdle !== undefined) setMaxIdleBytes(maxIdle)
   if (warm !== undefined) void makeWarm(warm)
   if (concurrency !== undefined) {

@@ -26,7 +26,7 @@ async function patched(): Promise<void> {
   const chunk = new Uint8Array(Buffer.from(text))
   for (const [target, names] of [
     [RegExp.prototype, ['exec', 'test']],
-    [String.prototype, ['slice']],
+    [String.prototype, ['slice', 'charCodeAt', 'includes']],
     [Buffer, ['from', 'allocUnsafe', 'allocUnsafeSlow']],
     [Uint8Array.prototype, ['subarray', 'set', 'fill']],
     [globalThis, ['structuredClone']],
