@@ -1,6 +1,7 @@
 import { readFileSync } from 'node:fs'
 import test from 'ava'
 import { decodeBase64, OffloopError } from '../src/index.ts'
+import { check, Source } from '../src/native.ts'
 import { runScenario } from './fixtures/child.ts'
 
 test('an OffloopError says what, where and why', (t) => {
@@ -40,6 +41,18 @@ test('the addon’s codes are those of the contract', (t) => {
   const used = read('../crates/binding/failure.rs').match(/ERR_OFFLOOP_\w+/g) ?? []
   t.true(used.length > 0)
   for (const code of used) t.true(known.has(code), code)
+})
+
+test('memory for an input that cannot be had is a failure with its code', (t) => {
+  const source = new Source()
+  t.like(source.reserve(2 ** 60), { code: 'ERR_OFFLOOP_TOO_LARGE' })
+  t.throws(() => check(source.reserve(2 ** 60)), { instanceOf: OffloopError, code: 'ERR_OFFLOOP_TOO_LARGE' })
+  t.is(source.length, 0)
+})
+
+test('memory for a result that cannot be had rejects with ERR_OFFLOOP_TOO_LARGE and takes nothing', async (t) => {
+  const ended = await runScenario('exhausted', 'results')
+  t.is(ended.stdout, 'played\n', ended.stderr)
 })
 
 for (const [name, what] of [

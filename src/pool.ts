@@ -5,6 +5,7 @@
  */
 
 import { availableParallelism } from 'node:os'
+import { setTimeout } from 'node:timers'
 import { OffloopError } from './errors.ts'
 import { checkKeys, readInteger, tableOf } from './options.ts'
 import {
