@@ -1,9 +1,17 @@
 import test from 'ava'
-import { configure, decodeBase64, encodeBase64 } from '../src/index.ts'
+import { configure, decodeBase64, encodeBase64, stats } from '../src/index.ts'
 
 /** Calls with arguments that no type checker would let through. */
 function call(target: (...args: never[]) => unknown, ...args: readonly unknown[]): unknown {
   return Reflect.apply(target, undefined, args)
+}
+
+function unspeakable(): object {
+  return Object.defineProperty({}, 'constructor', {
+    get() {
+      throw new Error('not to be told')
+    },
+  })
 }
 
 const WRONG: readonly (readonly [
@@ -31,6 +39,14 @@ const WRONG: readonly (readonly [
   ['an unknown alphabet', decodeBase64, ['', { alphabet: 'url' }], 'ERR_INVALID_ARG_VALUE'],
   ['transfer that is no boolean', decodeBase64, ['', { transfer: 1 }], 'ERR_INVALID_ARG_TYPE'],
   ['a signal that is none', decodeBase64, ['', { signal: {} }], 'ERR_INVALID_ARG_TYPE'],
+  [
+    'half a signal',
+    decodeBase64,
+    ['', { signal: { aborted: false, addEventListener: () => 1 } }],
+    'ERR_INVALID_ARG_TYPE',
+  ],
+  ['an iterator that is no function', decodeBase64, [{ [Symbol.asyncIterator]: 1 }], 'ERR_INVALID_ARG_TYPE'],
+  ['an object that will not be described', decodeBase64, [unspeakable()], 'ERR_INVALID_ARG_TYPE'],
   ['bytes that are a string', encodeBase64, ['abc'], 'ERR_INVALID_ARG_TYPE'],
   ['an ArrayBuffer to encode', encodeBase64, [new ArrayBuffer(4)], 'ERR_INVALID_ARG_TYPE'],
   ['padding that is no boolean', encodeBase64, [new Uint8Array(), { padding: 'yes' }], 'ERR_INVALID_ARG_TYPE'],
@@ -54,13 +70,15 @@ const MISCONFIGURED: readonly (readonly [what: string, options: unknown, code: s
   ['a concurrency of zero', { concurrency: 0 }, 'ERR_OUT_OF_RANGE'],
   ['a fractional concurrency', { concurrency: 1.5 }, 'ERR_OUT_OF_RANGE'],
   ['a concurrency that is a string', { concurrency: '2' }, 'ERR_INVALID_ARG_TYPE'],
-  ['negative idle bytes', { maxIdleBytes: -1 }, 'ERR_OUT_OF_RANGE'],
+  ['negative idle bytes', { concurrency: 7, maxIdleBytes: -1 }, 'ERR_OUT_OF_RANGE'],
   ['more warm bytes than may be idle', { maxIdleBytes: 1, prewarmBytes: 2 }, 'ERR_OUT_OF_RANGE'],
 ]
 
 for (const [what, options, code] of MISCONFIGURED) {
   test(`configure refuses ${what} and changes nothing`, (t) => {
+    const { concurrency } = stats()
     t.throws(() => call(configure, options), { code })
+    t.is(stats().concurrency, concurrency)
   })
 }
 

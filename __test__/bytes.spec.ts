@@ -184,6 +184,13 @@ test('what lies behind a result in its ArrayBuffer is zero, or the caller’s ow
   const text = Buffer.from(noise(SIZE).toString('base64').replaceAll(/.{10}/g, '$& '))
   const bytes = await decodeBase64(text)
   t.true(new Uint8Array(bytes.buffer, bytes.length).every((byte) => byte === 0))
+  for (const small of [Buffer.from(`QUJD${' '.repeat(120_000)}`), Buffer.from(`QUJD${' '.repeat(400_000)}`)]) {
+    for (const form of [small, small.toString('latin1')]) {
+      const result = await decodeBase64(form)
+      t.is(result.toString(), 'ABC')
+      t.true(new Uint8Array(result.buffer, 3).every((byte) => byte === 0))
+    }
+  }
   const own = owned(text)
   const inPlace = await decodeBase64(own, { transfer: true })
   t.deepEqual(Buffer.from(inPlace.buffer, text.length - 100), text.subarray(-100))
@@ -210,6 +217,59 @@ test('a result transferred to a worker is read there', async (t) => {
   t.is(bytes.length, 0)
   t.is(await answer, 2_000_000)
   await worker.terminate()
+})
+
+test('an input that is a view of Node’s pool may reach into the place of the result', async (t) => {
+  const ended = await runScenario('bytes', 'pooled')
+  t.is(ended.stdout, 'played\n', ended.stderr)
+})
+
+test('a web stream is unlocked at its end, after an error and after an abort', async (t) => {
+  const good = new Blob(['QUJD']).stream()
+  t.is((await decodeBase64(good)).toString(), 'ABC')
+  const bad = new ReadableStream<Uint8Array>({ pull: (controller) => controller.error(new Error('mine')) })
+  await t.throwsAsync(decodeBase64(bad), { message: 'mine' })
+  const controller = new AbortController()
+  const silent = new ReadableStream<Uint8Array>()
+  const call = decodeBase64(silent, { signal: controller.signal })
+  controller.abort('enough')
+  t.is(await call.catch((reason: unknown) => reason), 'enough')
+  await new Promise((resolve) => setImmediate(resolve))
+  t.deepEqual([good.locked, bad.locked, silent.locked], [false, false, false])
+})
+
+test('an iterator of plain results, or one that fails to end, is read and refused all the same', async (t) => {
+  const results = [
+    { done: false, value: Buffer.from('QUJD') },
+    { done: true, value: undefined },
+  ]
+  const plain = (signal?: AbortSignal): unknown => {
+    const left = [...results]
+    const iterable = { [Symbol.asyncIterator]: () => ({ next: () => left.shift() }) }
+    return Reflect.apply(decodeBase64, undefined, [iterable, { signal }])
+  }
+  t.is(String(await plain()), 'ABC')
+  t.is(String(await plain(new AbortController().signal)), 'ABC')
+  for (const end of [() => ({ done: true }), () => Promise.reject(new Error('end')), throwing]) {
+    const iterable = { [Symbol.asyncIterator]: () => ({ next: async () => ({ value: 'text' }), return: end }) }
+    const call: unknown = Reflect.apply(decodeBase64, undefined, [iterable])
+    await t.throwsAsync(Promise.resolve(call), { code: 'ERR_INVALID_ARG_TYPE' })
+  }
+})
+
+function throwing(): never {
+  throw new Error('end')
+}
+
+test('chunks that are copied between taken ones need no large blocks', async (t) => {
+  const text = Buffer.alloc(36_864, 'QUJD')
+  const before = process.memoryUsage().rss
+  const mixed = (async function* () {
+    for (let index = 0; index < 300; index += 1) yield index % 2 === 0 ? owned(text) : text.subarray(4)
+  })()
+  const bytes = await decodeBase64(mixed, { transfer: true })
+  t.is(bytes.length, ((150 * 36_864 + 150 * 36_860) / 4) * 3)
+  t.true(process.memoryUsage().rss - before < 200e6)
 })
 
 test('a stream that fails rejects with its error', async (t) => {

@@ -21,7 +21,8 @@ test.serial('never more than `concurrency` tasks are in the pool', async (t) => 
 test.serial('completed tasks are counted, and how long they waited', async (t) => {
   const { completed } = stats()
   await Promise.all(Array.from({ length: 10 }, () => encodeBase64(TEXT)))
-  t.is(stats().completed, completed + 10)
+  // The task that gives idle memory back may have run as well.
+  t.true(completed + 10 <= stats().completed)
   const { p50, p99, max } = stats().waitMs
   t.true(0 <= p50 && p50 <= p99 && p99 <= max && 0 < max)
 })

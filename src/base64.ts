@@ -11,13 +11,13 @@ import {
   type Input,
 } from './bytes.ts'
 import {
-  bufferFrom,
   charCodeAt,
   execRegExp,
   isUint8Array,
   lengthOf,
   sliceString,
   stringIncludes,
+  writeBase64,
 } from './intrinsics.ts'
 import {
   Base64Alphabet,
@@ -81,7 +81,7 @@ export async function decodeBase64(text: string | Body, options?: Base64Options)
   }
   if (!rules.transfer && isUint8Array(text) && lengthOf(text) <= AT_ONCE)
     return decodeNow(checkBytes('text', text), rules)
-  const input = gather('text', text, rules.transfer, rules.signal)
+  const input = gather('text', text, rules, (size) => allocate(mostDecoded(size)))
   return await decodeBody(input instanceof Promise ? await input : input, rules)
 }
 
@@ -96,11 +96,13 @@ export async function encodeBase64(
 ): Promise<Bytes> {
   const form = options === undefined ? DEFAULT_FORM : readForm(options)
   const input = checkBytes('bytes', bytes)
-  const out = allocate(encodedLength(lengthOf(input), form.padding))
+  const size = encodedLength(lengthOf(input), form.padding)
   if (lengthOf(input) === 0 || (!form.transfer && lengthOf(input) <= AT_ONCE)) {
+    const out = allocateNow(size)
     unwrap(encodeBase64Sync(input, out, form.alphabet, form.padding))
     return out
   }
+  const out = allocate(size)
   const source = sourceOf(gatherBytes(input, form.transfer))
   try {
     const launch = (stop: Stop | undefined): Promise<number | Failure> =>
@@ -186,14 +188,15 @@ function decodeTextNow(text: string, { mode, alphabet }: Rules): Bytes {
 
 /**
  * What `Buffer.from` makes of clean, padded text; undefined where it cannot be told from what it makes of other text. It
- * skips foreign characters and stops at the first `=`: each of them makes the result shorter than the length of the text
- * says. It takes the url alphabet as well, and the low byte of wide characters.
+ * skips foreign characters and stops at the first `=`: each of them leaves room that the length of the text
+ * would fill. It takes the url alphabet as well, and the low byte of wide characters.
  */
 function decodeClean(text: string): Bytes | undefined {
   const { length } = text
   if (length % 4 !== 0) return undefined
-  const bytes = bufferFrom(text, 'base64')
-  if (bytes.length !== (length / 4) * 3 - countPadding(text)) return undefined
+  const size = (length / 4) * 3 - countPadding(text)
+  const bytes = allocateNow(size)
+  if (writeBase64(bytes, text) !== size) return undefined
   if (stringIncludes(text, '-') || stringIncludes(text, '_') || execRegExp(WIDE, text) !== null) return undefined
   return bytes
 }
@@ -204,17 +207,16 @@ function countPadding(text: string): number {
   return charCodeAt(text, text.length - 2) === PAD ? 2 : 1
 }
 
-async function decodeBody(input: Input, { mode, alphabet, signal }: Rules): Promise<Bytes> {
-  const { source, taken } = input
+async function decodeBody({ source, taken, out }: Input, { mode, alphabet, signal }: Rules): Promise<Bytes> {
   if (source === undefined) {
     const length = unwrap(await run((stop) => decodeBase64InPlace(taken, mode, alphabet, stop), { signal }))
     return resultOf(taken, length)
   }
   try {
-    const out = allocate(mostDecoded(source.length))
-    if (source.length === 0) return out
-    const length = unwrap(await run((stop) => decodeInTask(source, out, mode, alphabet, stop), { signal }))
-    return resultOf(out, length)
+    const memory = out ?? allocate(mostDecoded(source.length))
+    if (source.length === 0) return memory
+    const length = unwrap(await run((stop) => decodeInTask(source, memory, mode, alphabet, stop), { signal }))
+    return resultOf(memory, length)
   } finally {
     source.clear()
   }

@@ -27,10 +27,18 @@ export type Body = Uint8Array | ArrayBuffer | readonly Uint8Array[] | AsyncItera
 /** Results from here on have an ArrayBuffer of their own, which can be transferred. */
 const OWN_BUFFER = 64 * 1024
 
-/** An input on its way to a task: gathered natively, or one piece of memory that was taken from the caller. */
+/**
+ * An input on its way to a task: gathered natively, or one piece of memory that was taken from the caller. `out` is the
+ * memory for the result, where that had to be had before anything was taken.
+ */
 export type Input =
-  | { readonly source: Source; readonly taken: undefined }
-  | { readonly source: undefined; readonly taken: Bytes }
+  | { readonly source: Source; readonly taken: undefined; readonly out?: Bytes }
+  | { readonly source: undefined; readonly taken: Bytes; readonly out?: undefined }
+
+export interface GatherOptions {
+  readonly transfer: boolean
+  readonly signal: AbortSignal | undefined
+}
 
 /** Refuses what is no `Uint8Array` that can be read: of another type, detached, or reaching past its memory. */
 export function checkBytes(name: string, value: unknown): Uint8Array {
@@ -45,12 +53,18 @@ export function checkBytes(name: string, value: unknown): Uint8Array {
 export function gather(
   name: string,
   body: unknown,
-  transfer: boolean,
-  signal: AbortSignal | undefined,
+  options: GatherOptions,
+  allocateFor: (size: number) => Bytes,
 ): Input | Promise<Input> {
+  const { transfer, signal } = options
   if (isUint8Array(body)) return gatherBytes(checkBytes(name, body), transfer)
   if (isArrayBuffer(body)) return gatherBytes(viewOf(name, body), transfer)
-  if (Array.isArray(body)) return gatherChunks(checkChunks(name, body), transfer)
+  if (Array.isArray(body)) {
+    const chunks = checkChunks(name, body)
+    // A getter in the list may have aborted it.
+    signal?.throwIfAborted()
+    return transfer ? takeChunks(chunks, allocateFor) : gatherChunks(chunks)
+  }
   if (isStream(body)) return gatherStream(name, body, transfer, signal)
   throw invalidType(name, 'a Uint8Array, an ArrayBuffer, an array of Uint8Arrays or an async iterable of them', body)
 }
@@ -110,24 +124,28 @@ function checkChunks(name: string, chunks: readonly unknown[]): Uint8Array[] {
   return checked
 }
 
-function gatherChunks(chunks: readonly Uint8Array[], transfer: boolean): Input {
+function gatherChunks(chunks: readonly Uint8Array[]): Input {
   const source = new Source()
-  if (transfer) {
-    takeChunks(source, chunks)
-    return { source, taken: undefined }
-  }
-  let size = 0
-  for (const chunk of chunks) size += lengthOf(chunk)
-  check(source.reserve(size))
+  check(source.reserve(sizeOfAll(chunks)))
   for (const chunk of chunks) check(source.copy(chunk))
   return { source, taken: undefined }
 }
 
-function takeChunks(source: Source, chunks: readonly Uint8Array[]): void {
+function takeChunks(chunks: readonly Uint8Array[], allocateFor: (size: number) => Bytes): Input {
+  // Before anything is taken: where there is no memory for the result, the caller keeps the input.
+  const out = allocateFor(sizeOfAll(chunks))
+  const source = new Source()
   // Memory that stands in the list twice is copied: taking it for one place would empty the other.
   const uses = new Map<ArrayBufferLike, number>()
   for (const chunk of chunks) uses.set(bufferOf(chunk), (uses.get(bufferOf(chunk)) ?? 0) + 1)
   for (const chunk of chunks) addChunk(source, chunk, uses.get(bufferOf(chunk)) === 1)
+  return { source, taken: undefined, out }
+}
+
+function sizeOfAll(chunks: readonly Uint8Array[]): number {
+  let size = 0
+  for (const chunk of chunks) size += lengthOf(chunk)
+  return size
 }
 
 function addChunk(source: Source, chunk: Uint8Array, transfer: boolean): void {

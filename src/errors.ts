@@ -83,9 +83,15 @@ function described(value: unknown): string {
   return `type ${typeof value} (${inspected(value)})`
 }
 
+/** Of whatever object, one whose getters throw among them. */
 function constructorName(value: object): string {
-  const { constructor } = value
-  return typeof constructor === 'function' && constructor.name !== '' ? constructor.name : 'Object'
+  try {
+    const { constructor } = value
+    return typeof constructor === 'function' && constructor.name !== '' ? constructor.name : 'Object'
+  } catch {
+    // Whatever the getter throws.
+    return 'Object'
+  }
 }
 
 /** One short line, whatever the value is. */

@@ -17,6 +17,7 @@ const { apply, getOwnPropertyDescriptor, getPrototypeOf } = Reflect
 const { exec } = RegExp.prototype
 const { charCodeAt: codeAt, includes, slice } = String.prototype
 const { keys } = Uint8Array.prototype
+const base64Write: unknown = Reflect.get(Buffer.prototype, 'base64Write')
 
 const typedArray = getPrototypeOf(Uint8Array.prototype) ?? Uint8Array.prototype
 const bufferGetter = getter(typedArray, 'buffer')
@@ -54,6 +55,14 @@ export function isReadable(view: Uint8Array): boolean {
   } catch {
     return false
   }
+}
+
+/**
+ * What `Buffer.from(text, 'base64')` calls, which can be patched too: decodes to the start of `target` and tells how many
+ * bytes that were; -1 in an engine that has no such method.
+ */
+export function writeBase64(target: Uint8Array, text: string): number {
+  return typeof base64Write === 'function' ? apply(base64Write, target, [text, 0, lengthOf(target)]) : -1
 }
 
 export function execRegExp(pattern: RegExp, text: string): RegExpExecArray | null {

@@ -60,5 +60,10 @@ export function readSignal(value: unknown): AbortSignal | undefined {
 
 /** By shape, as Node does it: signals of other realms and polyfills are signals too. */
 function isSignal(value: unknown): value is AbortSignal {
-  return typeof value === 'object' && value !== null && 'aborted' in value && 'addEventListener' in value
+  if (typeof value !== 'object' || value === null || !('aborted' in value)) return false
+  return isMethod(value, 'addEventListener') && isMethod(value, 'removeEventListener')
+}
+
+function isMethod(target: object, name: string): boolean {
+  return typeof Reflect.get(target, name) === 'function'
 }

@@ -95,6 +95,7 @@ export function run<T>(launch: Launch<T>, options: RunOptions = {}): Promise<T |
     const job = new Job(launch, lane, signal, resolve, reject)
     if (first) waiting[lane].unshift(job)
     else waiting[lane].push(job)
+    job.watch()
     startFirsts(lane)
   })
 }
@@ -105,6 +106,8 @@ interface Waiting extends Queued<Waiting> {
 
 const waiting = { memory: new Queue<Waiting>(), files: new Queue<Waiting>() }
 
+let isFilesTurn = false
+
 /** Tasks of this thread that were launched and whose end it has not seen yet. */
 let running = 0
 
@@ -112,9 +115,11 @@ function reserve(lane: 'memory' | 'files'): boolean {
   return reserveSlot(lane === 'files' ? Lane.Files : Lane.Memory, running === 0)
 }
 
+/** The lanes take turns to be first, so that neither starves the other where there is one slot. */
 function startWaiting(): void {
-  startFirsts('files')
-  startFirsts('memory')
+  isFilesTurn = !isFilesTurn
+  startFirsts(isFilesTurn ? 'files' : 'memory')
+  startFirsts(isFilesTurn ? 'memory' : 'files')
 }
 
 function startFirsts(lane: 'memory' | 'files'): void {
@@ -132,7 +137,7 @@ class Job<T> implements Waiting {
   readonly #lane: 'memory' | 'files'
   readonly #signal: AbortSignal | undefined
   readonly #stop: Stop | undefined
-  readonly #unwatch: (() => void) | undefined
+  #unwatch: (() => void) | undefined
   readonly #resolve: (outcome: T | Failure) => void
   readonly #reject: (reason: unknown) => void
   readonly #since: number = performance.now()
@@ -152,7 +157,11 @@ class Job<T> implements Waiting {
     if (signal === undefined) return
     this.#signal = signal
     this.#stop = new Stop()
-    this.#unwatch = onAbort(signal, () => this.#abort())
+  }
+
+  /** Once it stands in its queue: a signal may abort at any moment. */
+  watch(): void {
+    if (this.#signal !== undefined) this.#unwatch = onAbort(this.#signal, () => this.#abort())
   }
 
   /** With a slot reserved. */
@@ -174,22 +183,22 @@ class Job<T> implements Waiting {
   }
 
   #end(outcome: T | Failure): void {
-    this.#leave()
     if (this.#signal !== undefined && isAborted(outcome)) this.#reject(this.#signal.reason)
     else this.#resolve(outcome)
+    this.#leave()
   }
 
   #fail(error: unknown): void {
-    this.#leave()
     if (error instanceof OffloopError) this.#reject(error)
     else this.#reject(new OffloopError('ERR_OFFLOOP_INTERNAL', 'a task could not be launched', { cause: error }))
+    this.#leave()
   }
 
   #leave(): void {
     running -= 1
-    this.#unwatch?.()
     startWaiting()
     if (running === 0) releaseWhenIdle()
+    this.#unwatch?.()
   }
 
   /** Not begun: rejects now. Begun: the task looks at its flag, and how it ends decides. */

@@ -3,7 +3,8 @@
 import { onAbort } from './signal.ts'
 
 export function isStream(value: unknown): value is AsyncIterable<unknown> {
-  return typeof value === 'object' && value !== null && Symbol.asyncIterator in value
+  if (typeof value !== 'object' || value === null) return false
+  return typeof Reflect.get(value, Symbol.asyncIterator) === 'function'
 }
 
 /**
@@ -16,40 +17,41 @@ export async function readStream(
   take: (chunk: unknown) => void,
 ): Promise<void> {
   const reader = open(stream)
-  const aborted = signal === undefined ? undefined : new Aborted(signal)
+  const abortable = signal === undefined ? undefined : new Abortable(signal)
   let isAtEnd = false
   try {
     for (;;) {
       // One chunk after the other is what a stream is.
       // oxlint-disable-next-line no-await-in-loop
-      const { done, value } = await (aborted === undefined ? reader.next() : aborted.race(reader.next()))
+      const { done, value } = await (abortable === undefined ? reader.next() : abortable.wait(reader.next()))
       isAtEnd = done === true
       if (isAtEnd) return
       take(value)
     }
   } catch (error) {
-    if (!isAtEnd) reader.cancel(error)
+    if (!isAtEnd) ignoreFailure(() => reader.cancel(error))
     throw error
   } finally {
-    aborted?.forget()
+    abortable?.forget()
+    ignoreFailure(() => reader.release())
   }
 }
 
 interface Reader {
   next(): Promise<{ readonly done?: boolean | undefined; readonly value?: unknown }>
-  cancel(reason: unknown): void
+  cancel(reason: unknown): unknown
+  release(): void
 }
 
 function open(stream: AsyncIterable<unknown>): Reader {
   if (stream instanceof ReadableStream) return openWeb(stream)
   const iterator = stream[Symbol.asyncIterator]()
   return {
-    next: () => iterator.next(),
-    cancel: () => {
-      // A Node stream's iterator would first wait for the chunk under way.
-      if ('destroy' in stream && typeof stream.destroy === 'function') stream.destroy()
-      else ignoreRejection(iterator.return?.())
-    },
+    next: async () => iterator.next(),
+    // A Node stream's iterator would first wait for the chunk under way.
+    cancel: () =>
+      'destroy' in stream && typeof stream.destroy === 'function' ? stream.destroy() : iterator.return?.(),
+    release: () => undefined,
   }
 }
 
@@ -58,30 +60,37 @@ function openWeb(stream: ReadableStream<unknown>): Reader {
   const reader = stream.getReader()
   return {
     next: () => reader.read(),
-    cancel: (reason) => ignoreRejection(reader.cancel(reason)),
+    cancel: (reason) => reader.cancel(reason),
+    release: () => reader.releaseLock(),
   }
 }
 
-/** The error that ended the stream is on its way to the caller already. */
-function ignoreRejection(promise: Promise<unknown> | undefined): void {
-  promise?.catch(() => undefined)
+/** For the last steps of a stream whose outcome is known already, and on its way to the caller. */
+function ignoreFailure(step: () => unknown): void {
+  void attempt(step).catch(() => undefined)
 }
 
-class Aborted {
-  readonly #promise: Promise<never>
+/** At once; what it throws becomes a rejection. */
+async function attempt(step: () => unknown): Promise<void> {
+  await step()
+}
+
+/** Waits that end when the signal aborts. Each has a promise of its own: a shared one would keep every chunk alive. */
+class Abortable {
+  readonly #signal: AbortSignal
   readonly forget: () => void
+  #reject: ((reason: unknown) => void) | undefined
 
   constructor(signal: AbortSignal) {
-    let forget = (): void => undefined
-    this.#promise = new Promise((_resolve, reject) => {
-      forget = onAbort(signal, () => reject(signal.reason))
-    })
-    this.forget = forget
-    ignoreRejection(this.#promise)
+    this.#signal = signal
+    this.forget = onAbort(signal, () => this.#reject?.(signal.reason))
   }
 
-  race<T>(work: Promise<T>): Promise<T> {
-    ignoreRejection(work)
-    return Promise.race([work, this.#promise])
+  wait<T>(work: Promise<T>): Promise<T> {
+    return new Promise((resolve, reject) => {
+      this.#reject = reject
+      work.then(resolve, reject)
+      if (this.#signal.aborted) reject(this.#signal.reason)
+    })
   }
 }

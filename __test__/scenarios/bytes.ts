@@ -29,6 +29,7 @@ async function patched(): Promise<void> {
     [String.prototype, ['slice', 'charCodeAt', 'includes']],
     [Buffer, ['from', 'allocUnsafe', 'allocUnsafeSlow']],
     [Uint8Array.prototype, ['subarray', 'set', 'fill']],
+    [Buffer.prototype, ['base64Write', 'base64Slice']],
     [globalThis, ['structuredClone']],
   ] as const) {
     for (const name of names) Object.defineProperty(target, name, { value: evil, configurable: true, writable: true })
@@ -50,4 +51,20 @@ async function patched(): Promise<void> {
   expect((await encodeBase64(bytes)).toString('latin1') === text, 'the right text')
 }
 
-await play({ untransferable, patched })
+/** Overwrites what is in the pool: in a process of its own. */
+async function pooled(): Promise<void> {
+  const bytes = new Uint8Array(noise(1500))
+  const text = Buffer.from(bytes).toString('base64').replaceAll(/.{60}/g, '$& \n')
+  const twice = Buffer.from(text).toString('base64')
+  for (let round = 0; round < 200; round += 1) {
+    const next = Buffer.allocUnsafe(8)
+    const start = Math.max(0, Math.min(next.byteOffset - 1500 + round * 8, next.buffer.byteLength - text.length))
+    const view = Buffer.from(next.buffer, start, text.length)
+    view.write(text, 'latin1')
+    expect(Buffer.compare(await decodeBase64(view), bytes) === 0, 'the bytes')
+    view.write(text, 'latin1')
+    expect((await encodeBase64(view)).toString('latin1') === twice, 'the text')
+  }
+}
+
+await play({ untransferable, patched, pooled })

@@ -22,6 +22,10 @@ async function results(): Promise<void> {
     expect(error instanceof OffloopError && error.code === 'ERR_OFFLOOP_TOO_LARGE', 'TOO_LARGE')
     expect(error instanceof Error && error.cause instanceof RangeError, 'its cause')
   }
+  const list: unknown = await decodeBase64([input, new Uint8Array(4).fill(65)], { transfer: true }).catch(
+    (reason: unknown) => reason,
+  )
+  expect(list instanceof OffloopError && list.code === 'ERR_OFFLOOP_TOO_LARGE', 'TOO_LARGE of a list')
   expect(input.length === 2_000_000, 'nothing to be taken')
   expect(stats().running === 0 && stats().queued === 0, 'nothing to run')
   expect((await decodeBase64(input, { transfer: true })).length === 1_500_000, 'what needs no memory to go on')

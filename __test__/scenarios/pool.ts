@@ -22,6 +22,9 @@ async function prewarm(): Promise<void> {
   configure({ prewarmBytes: 40 * 2 ** 20 })
   while (stats().running !== 0) await sleep(1)
   expect(stats().idleBytes === 40 * 2 ** 20, 'forty megabytes to be warm')
+  configure({ maxIdleBytes: 2 ** 25 + 1, prewarmBytes: 2 ** 25 + 1 })
+  while (stats().running !== 0) await sleep(1)
+  expect(stats().idleBytes === 2 ** 25, `32 MiB to be kept, not ${stats().idleBytes}`)
 }
 
 async function idle(): Promise<void> {
@@ -115,8 +118,10 @@ function startWorkers(): Worker[] {
   return Array.from({ length: THREADS }, () => new Worker(new URL(import.meta.url), { argv: ['worker'] }))
 }
 
-function messageOf(worker: Worker): Promise<unknown> {
-  return new Promise((resolve, reject) => worker.once('message', resolve).once('error', reject))
+function messageOf(worker: Worker, wanted: string): Promise<void> {
+  return new Promise((resolve, reject) => {
+    worker.on('message', (message) => message === wanted && resolve()).once('error', reject)
+  })
 }
 
 /** In a worker: 50 tasks, all at once. */
@@ -132,9 +137,7 @@ async function workers(): Promise<void> {
   const { completed } = stats()
   let most = 0
   const sampler = setInterval(() => (most = Math.max(most, stats().running)), 1)
-  const started = startWorkers()
-  await Promise.all(started.map(messageOf))
-  await Promise.all(started.map(messageOf))
+  await Promise.all(startWorkers().map((thread) => messageOf(thread, 'done')))
   clearInterval(sampler)
   expect(stats().completed === completed + 50 * THREADS, 'every task to end')
   expect(1 < most && most <= 2 + THREADS - 1, `at most five tasks at once, not ${most}`)
@@ -145,7 +148,7 @@ async function terminated(): Promise<void> {
   configure({ concurrency: 2 })
   for (let round = 0; round < 5; round += 1) {
     const started = startWorkers()
-    await Promise.all(started.map(messageOf))
+    await Promise.all(started.map((thread) => messageOf(thread, 'queued')))
     await Promise.all(started.map((thread) => thread.terminate()))
   }
   while (stats().running !== 0) await sleep(1)

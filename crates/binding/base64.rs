@@ -11,7 +11,7 @@ use offloop_memory::prefer_huge_pages;
 
 use crate::failure::{Cause, Failure};
 use crate::guard::guard;
-use crate::memory::{Held, RECYCLER, View};
+use crate::memory::{Held, View};
 use crate::source::{Segment, Source, latin1_of, recycle};
 use crate::stop::{Flag, Stop};
 use crate::task::{Job, Work, launch, settle};
@@ -168,8 +168,7 @@ impl Progress {
         }
         if last {
             self.finish(out)?;
-            // What is left of the memory can be reached from the result: it may not hold anything of others.
-            out.get_mut(self.written..).unwrap_or_default().fill(0);
+            clear_rest(out, self.written);
         }
         Ok(self.written as f64)
     }
@@ -192,6 +191,11 @@ impl Progress {
     }
 }
 
+/// What is left of the memory can be reached from the result: it may not hold anything of others.
+fn clear_rest(out: &mut [u8], written: usize) {
+    out.get_mut(written..).unwrap_or_default().fill(0);
+}
+
 /// Decodes bytes at once; tells how long the result is.
 #[napi]
 pub fn decode_base64_sync(
@@ -201,13 +205,9 @@ pub fn decode_base64_sync(
     alphabet: Base64Alphabet,
 ) -> Either<f64, Failure> {
     settle(guard(|| {
-        let out = out.bytes_mut().unwrap_or_default();
-        if let Some(text) = text.bytes() {
-            return decode_at_once(text, out, mode, alphabet);
-        }
-        let mut block = RECYCLER.acquire(text.len())?;
-        text.copy_to(&mut block);
-        decode_at_once(block.get(..text.len()).unwrap_or_default(), out, mode, alphabet)
+        let mut block = None;
+        let text = text.bytes_or_copy(&out, &mut block)?;
+        decode_at_once(text, out.bytes_mut().unwrap_or_default(), mode, alphabet)
     }))
 }
 
@@ -240,9 +240,10 @@ fn decode_at_once(
     alphabet: Base64Alphabet,
 ) -> Result<f64, Failure> {
     let mut decoder = Decoder::new(mode.into(), alphabet.into());
-    let written = decoder.decode(text, out)?;
-    let room = out.get_mut(written..).ok_or(DecodeError::OutputTooSmall)?;
-    Ok((written + decoder.finish(room)?) as f64)
+    let mut written = decoder.decode(text, out)?;
+    written += decoder.finish(out.get_mut(written..).ok_or(DecodeError::OutputTooSmall)?)?;
+    clear_rest(out, written);
+    Ok(written as f64)
 }
 
 /// Encodes into `out`, which has exactly the size of the result.
@@ -301,13 +302,9 @@ pub fn encode_base64_sync(
     padding: bool,
 ) -> Either<f64, Failure> {
     settle(guard(|| {
-        let out = out.bytes_mut().unwrap_or_default();
-        if let Some(bytes) = bytes.bytes() {
-            return Ok(encode_into(bytes, out, alphabet.into(), padding)? as f64);
-        }
-        let mut block = RECYCLER.acquire(bytes.len())?;
-        bytes.copy_to(&mut block);
-        let bytes = block.get(..bytes.len()).unwrap_or_default();
-        Ok(encode_into(bytes, out, alphabet.into(), padding)? as f64)
+        let mut block = None;
+        let bytes = bytes.bytes_or_copy(&out, &mut block)?;
+        Ok(encode_into(bytes, out.bytes_mut().unwrap_or_default(), alphabet.into(), padding)?
+            as f64)
     }))
 }

@@ -7,7 +7,7 @@ use std::time::Duration;
 use napi::bindgen_prelude::{AsyncTask, FromNapiValue, TypeName, Uint8Array, ValidateNapiValue};
 use napi::{Error, Result, Status, ValueType, check_status, sys};
 use napi_derive::napi;
-use offloop_memory::Recycler;
+use offloop_memory::{Block, Recycler};
 
 use crate::failure::Failure;
 use crate::stop::Flag;
@@ -41,9 +41,12 @@ impl View {
         unsafe { ptr::copy_nonoverlapping(self.start, dst.as_mut_ptr(), len) };
     }
 
-    /// The bytes, unless another thread may write to them.
-    pub fn bytes(&self) -> Option<&[u8]> {
-        if self.shared {
+    /// The bytes, unless another thread may write to them, or they are in the same memory as `other`: a view of Node's
+    /// pool may reach into the place of a result.
+    pub fn bytes_beside(&self, other: &Self) -> Option<&[u8]> {
+        let (start, other_start) = (self.start.addr(), other.start.addr());
+        let overlaps = start < other_start + other.len && other_start < start + self.len;
+        if self.shared || overlaps {
             return None;
         }
         if self.len == 0 {
@@ -54,6 +57,20 @@ impl View {
         Some(unsafe { slice::from_raw_parts(self.start, self.len) })
     }
 
+    /// The bytes, or a copy of them in `block` where [`Self::bytes_beside`] gives none.
+    pub fn bytes_or_copy<'a>(
+        &'a self,
+        other: &Self,
+        block: &'a mut Option<Block>,
+    ) -> std::result::Result<&'a [u8], Failure> {
+        if let Some(bytes) = self.bytes_beside(other) {
+            return Ok(bytes);
+        }
+        let copy = block.insert(RECYCLER.acquire(self.len)?);
+        self.copy_to(copy);
+        Ok(copy.get(..self.len).unwrap_or_default())
+    }
+
     /// The bytes, to be written, unless another thread sees them. The caller has no other view of the same memory.
     pub fn bytes_mut(&mut self) -> Option<&mut [u8]> {
         if self.shared {
@@ -62,7 +79,7 @@ impl View {
         if self.len == 0 {
             return Some(&mut []);
         }
-        // SAFETY: as above; `bytes.ts` made this memory for the result, and has given no other view of it.
+        // SAFETY: as above. No other reference to these bytes is alive: `bytes_beside` gives none.
         Some(unsafe { slice::from_raw_parts_mut(self.start, self.len) })
     }
 }

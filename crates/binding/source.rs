@@ -117,16 +117,14 @@ impl Source {
 impl Gathered {
     /// `size` bytes behind what has been copied, in a new block where the last has too few.
     fn room(&mut self, size: usize) -> std::result::Result<&mut [u8], Failure> {
-        let fits = match self.segments.last() {
-            Some(Segment::Copied { block, len }) => size <= block.len() - len,
-            _ => false,
+        let (left, ahead) = match self.segments.last() {
+            Some(Segment::Copied { block, len }) => {
+                (block.len() - len, self.len.clamp(FIRST_BLOCK, LARGEST_BLOCK))
+            }
+            // The first piece is often the only one, and one between taken ones often stands alone.
+            _ => (0, 0),
         };
-        if !fits {
-            let ahead = if self.segments.is_empty() {
-                size
-            } else {
-                self.len.clamp(FIRST_BLOCK, LARGEST_BLOCK)
-            };
+        if left < size {
             let block = RECYCLER.acquire(size.max(ahead))?;
             self.segments.push(Segment::Copied { block, len: 0 });
         }

@@ -70,6 +70,10 @@ impl Recycler {
             ready += block.len();
             blocks.push(block);
         }
+        // Where rounding made them more than may be kept, the last and smallest are the ones to leave.
+        while let Some(block) = blocks.pop() {
+            drop(block);
+        }
         Ok(())
     }
 

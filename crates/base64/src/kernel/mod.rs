@@ -120,13 +120,13 @@ impl Kernel {
 /// have passed the beginning of a quantum whose end they did not find.
 ///
 /// # Safety
-/// `src` is readable for `read` bytes, `count` of which at least are data.
+/// `src` is readable for `read` bytes.
 #[cfg_attr(not(target_arch = "x86_64"), allow(dead_code, reason = "for kernels that skip"))]
 #[allow(clippy::indexing_slicing, reason = "a byte always indexes a table of 256")]
 unsafe fn rewind(src: *const u8, mut read: usize, mut count: usize, charset: Charset) -> usize {
-    while 0 < count {
+    while 0 < count && 0 < read {
         read -= 1;
-        // SAFETY: `count` data characters are still to be met, so `read` has not passed the first.
+        // SAFETY: `read` was greater, and readable up to there.
         let character = unsafe { src.wrapping_add(read).read() };
         if charset.values()[usize::from(character)] < FOREIGN {
             count -= 1;
