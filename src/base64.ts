@@ -196,7 +196,7 @@ function decodeClean(text: string): Bytes | undefined {
   if (length % 4 !== 0) return undefined
   const size = (length / 4) * 3 - countPadding(text)
   const bytes = allocateNow(size)
-  if (writeBase64(bytes, text) !== size) return undefined
+  if (writeBase64(bytes, text, size) !== size) return undefined
   if (stringIncludes(text, '-') || stringIncludes(text, '_') || execRegExp(WIDE, text) !== null) return undefined
   return bytes
 }

@@ -58,11 +58,11 @@ export function isReadable(view: Uint8Array): boolean {
 }
 
 /**
- * What `Buffer.from(text, 'base64')` calls, which can be patched too: decodes to the start of `target` and tells how many
- * bytes that were; -1 in an engine that has no such method.
+ * What `Buffer.from(text, 'base64')` calls, which can be patched too: decodes at most `size` bytes to the start of
+ * `target` and tells how many they were; -1 in an engine that has no such method.
  */
-export function writeBase64(target: Uint8Array, text: string): number {
-  return typeof base64Write === 'function' ? apply(base64Write, target, [text, 0, lengthOf(target)]) : -1
+export function writeBase64(target: Uint8Array, text: string, size: number): number {
+  return typeof base64Write === 'function' ? apply(base64Write, target, [text, 0, size]) : -1
 }
 
 export function execRegExp(pattern: RegExp, text: string): RegExpExecArray | null {
