@@ -14,6 +14,22 @@ export declare class Base64Decoder {
   constructor(mode: Base64Mode, alphabet: Base64Alphabet)
 }
 
+/** JSON text that the tapes of one encoder refer to by number. */
+export declare class Lexicon {
+  constructor()
+  /** The number of the text; -1 when the lexicon is full. */
+  add(text: string): number
+}
+
+/**
+ * Where small results are made, one behind the other. `src/capture` gives new memory when it is full or was
+ * transferred away.
+ */
+export declare class Slab {
+  constructor()
+  replace(memory: Uint8Array): void
+}
+
 /**
  * Gathers an input on the JS thread; a task takes it as it is then.
  *
@@ -43,6 +59,28 @@ export declare class Stop {
   request(): boolean
 }
 
+/**
+ * What was captured of one value, on its way to a task.
+ *
+ * Every method borrows it shared: napi lets a task keep the borrow of an argument until it has settled.
+ */
+export declare class TapeParts {
+  constructor()
+  /** A segment and what is written of it. It may not be written to before the task has settled. */
+  addSegment(segment: TapeSegment, words: number, doubles: number, bytes: number, rope: number, runs: number): void
+  /** Copies a string too long for a segment. */
+  addText(text: string, isWide: boolean): Failure | null
+  /** Copies bytes too many for a segment. */
+  addBytes(bytes: Uint8Array): Failure | null
+  /** Forgets the long strings from that index on. */
+  cutLongs(len: number): void
+}
+
+/** A segment, which serves one tape after the other. */
+export declare class TapeSegment {
+  constructor(memory: Uint8Array, words: number, doubles: number, bytes: number, runs: number, isDense: boolean)
+}
+
 export declare enum Base64Alphabet {
   Standard = 0,
   Url = 1,
@@ -53,6 +91,9 @@ export declare enum Base64Mode {
   Forgiving = 1,
   Strict = 2,
 }
+
+/** A function that writes the JSON of `segment` into the slab. */
+export declare function bindDesk(header: Uint8Array, segment: TapeSegment, lexicon: Lexicon, slab: Slab): () => void
 
 /** Decodes a whole text into `out`; tells how long the result is. */
 export declare function decodeBase64(source: Source, out: Uint8Array, mode: Base64Mode, alphabet: Base64Alphabet, stop?: Stop | undefined | null): Promise<number | Failure>
@@ -74,6 +115,15 @@ export declare function encodeBase64(source: Source, out: Uint8Array, alphabet: 
 
 /** Encodes bytes at once into `out`, which has exactly the size of the result. */
 export declare function encodeBase64Sync(bytes: Uint8Array, out: Uint8Array, alphabet: Base64Alphabet, padding: boolean): number | Failure
+
+/**
+ * Writes the JSON of a tape to `out`; tells how long it is. Where that is more than `out` has room for, `takeSpill`
+ * gives it.
+ */
+export declare function encodeTape(tape: TapeParts, lexicon: Lexicon, gap: string, out: Uint8Array, stop?: Stop | undefined | null): Promise<number | Failure>
+
+/** The same at once. */
+export declare function encodeTapeSync(tape: TapeParts, lexicon: Lexicon, gap: string, out: Uint8Array): number | Failure
 
 /** What `native.ts` makes an error of. */
 export interface Failure {
@@ -117,5 +167,11 @@ export declare function reserveSlot(lane: Lane, regardless: boolean): boolean
 export declare function setConcurrency(concurrency: number, onlyIfUnset: boolean): void
 
 export declare function setMaxIdleBytes(bytes: number): void
+
+/** Fills `out`, which has the size that `encodeTape` told, with its result. */
+export declare function takeSpill(tape: TapeParts, out: Uint8Array, stop?: Stop | undefined | null): Promise<number | Failure>
+
+/** The same at once. */
+export declare function takeSpillSync(tape: TapeParts, out: Uint8Array): number | Failure
 
 export declare const VERSION: string

@@ -773,12 +773,17 @@ if (
   }
 }
 
-const { Base64Decoder, Source, Stop, Base64Alphabet, Base64Mode, decodeBase64, decodeBase64InPlace, decodeBase64Part, decodeBase64Sync, decodeBase64TextSync, encodeBase64, encodeBase64Sync, idleBytes, Lane, maxIdleBytes, poolStats, prewarm, releaseIdle, releaseSlot, reserveSlot, setConcurrency, setMaxIdleBytes, VERSION } = nativeBinding
+const { Base64Decoder, Lexicon, Slab, Source, Stop, TapeParts, TapeSegment, Base64Alphabet, Base64Mode, bindDesk, decodeBase64, decodeBase64InPlace, decodeBase64Part, decodeBase64Sync, decodeBase64TextSync, encodeBase64, encodeBase64Sync, encodeTape, encodeTapeSync, idleBytes, Lane, maxIdleBytes, poolStats, prewarm, releaseIdle, releaseSlot, reserveSlot, setConcurrency, setMaxIdleBytes, takeSpill, takeSpillSync, VERSION } = nativeBinding
 export { Base64Decoder }
+export { Lexicon }
+export { Slab }
 export { Source }
 export { Stop }
+export { TapeParts }
+export { TapeSegment }
 export { Base64Alphabet }
 export { Base64Mode }
+export { bindDesk }
 export { decodeBase64 }
 export { decodeBase64InPlace }
 export { decodeBase64Part }
@@ -786,6 +791,8 @@ export { decodeBase64Sync }
 export { decodeBase64TextSync }
 export { encodeBase64 }
 export { encodeBase64Sync }
+export { encodeTape }
+export { encodeTapeSync }
 export { idleBytes }
 export { Lane }
 export { maxIdleBytes }
@@ -796,5 +803,7 @@ export { releaseSlot }
 export { reserveSlot }
 export { setConcurrency }
 export { setMaxIdleBytes }
+export { takeSpill }
+export { takeSpillSync }
 export { VERSION }
 export const __napiBindingTarget = __napiLoadedBindingTarget

@@ -12,11 +12,33 @@ export const allocUnsafeSlow: typeof Buffer.allocUnsafeSlow = Buffer.allocUnsafe
 export const isUint8Array: typeof types.isUint8Array = types.isUint8Array
 export const isArrayBuffer: typeof types.isArrayBuffer = types.isArrayBuffer
 export const clone: typeof structuredClone = structuredClone
+export const isProxy: typeof types.isProxy = types.isProxy
+export const isDate: typeof types.isDate = types.isDate
+export const isTypedArray: typeof types.isTypedArray = types.isTypedArray
+export const isBoxed: typeof types.isBoxedPrimitive = types.isBoxedPrimitive
+export const isNumberObject: typeof types.isNumberObject = types.isNumberObject
+export const isStringObject: typeof types.isStringObject = types.isStringObject
+export const isBooleanObject: typeof types.isBooleanObject = types.isBooleanObject
+export const isBigIntObject: typeof types.isBigIntObject = types.isBigIntObject
+export const isArray: (value: unknown) => value is readonly unknown[] = Array.isArray
+export const keysOf: typeof Object.keys = Object.keys
+export const prototypeOf: typeof Object.getPrototypeOf = Object.getPrototypeOf
+export const setPrototypeOf: typeof Object.setPrototypeOf = Object.setPrototypeOf
+export const descriptorOf: typeof Object.getOwnPropertyDescriptor = Object.getOwnPropertyDescriptor
+export const stringifyJson: typeof JSON.stringify = JSON.stringify
+export const byteLengthOfText: typeof Buffer.byteLength = Buffer.byteLength
+export const objectPrototype: object = Object.prototype
+export const arrayPrototype: object = Array.prototype
+
+/** `JSON.isRawJSON`, where the engine has it. */
+const isRawJSON: unknown = Reflect.get(JSON, 'isRawJSON')
 
 const { apply, getOwnPropertyDescriptor, getPrototypeOf } = Reflect
 const { exec } = RegExp.prototype
 const { charCodeAt: codeAt, includes, slice } = String.prototype
-const { keys } = Uint8Array.prototype
+const { keys, set } = Uint8Array.prototype
+const { latin1Write, ucs2Write } = Buffer.prototype
+const { valueOf: booleanOf } = Boolean.prototype
 const base64Write: unknown = Reflect.get(Buffer.prototype, 'base64Write')
 
 const typedArray = getPrototypeOf(Uint8Array.prototype) ?? Uint8Array.prototype
@@ -63,6 +85,42 @@ export function isReadable(view: Uint8Array): boolean {
  */
 export function writeBase64(target: Uint8Array, text: string, size: number): number {
   return typeof base64Write === 'function' ? apply(base64Write, target, [text, 0, size]) : -1
+}
+
+/** The bytes written. */
+export function writeLatin1(target: Buffer, text: string, offset: number, size: number): number {
+  return apply(latin1Write, target, [text, offset, size])
+}
+
+/** The bytes written. */
+export function writeUtf16(target: Buffer, text: string, offset: number, size: number): number {
+  return apply(ucs2Write, target, [text, offset, size])
+}
+
+export function setBytes(target: Uint8Array, source: Uint8Array, offset: number): void {
+  apply(set, target, [source, offset])
+}
+
+export function isRawJson(value: object): value is { readonly rawJSON: string } {
+  return typeof isRawJSON === 'function' && apply(isRawJSON, JSON, [value]) === true
+}
+
+/** ToNumber. */
+export function toNumber(value: unknown): number {
+  // Number() has an answer for bigints.
+  // oxlint-disable-next-line typescript/no-unsafe-type-assertion, typescript/no-unnecessary-type-conversion
+  return +(value as number)
+}
+
+/** ToString. */
+export function toText(value: unknown): string {
+  // String() has an answer for symbols.
+  // oxlint-disable-next-line typescript/restrict-template-expressions
+  return `${value}`
+}
+
+export function valueOfBoolean(value: object): boolean {
+  return apply(booleanOf, value, [])
 }
 
 export function execRegExp(pattern: RegExp, text: string): RegExpExecArray | null {

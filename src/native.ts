@@ -7,6 +7,7 @@ export {
   Base64Alphabet,
   Base64Decoder,
   Base64Mode,
+  bindDesk,
   decodeBase64,
   decodeBase64InPlace,
   decodeBase64Part,
@@ -14,8 +15,11 @@ export {
   decodeBase64TextSync,
   encodeBase64,
   encodeBase64Sync,
+  encodeTape,
+  encodeTapeSync,
   idleBytes,
   Lane,
+  Lexicon,
   maxIdleBytes,
   poolStats,
   prewarm,
@@ -24,8 +28,13 @@ export {
   reserveSlot,
   setConcurrency,
   setMaxIdleBytes,
+  Slab,
   Source,
   Stop,
+  takeSpill,
+  takeSpillSync,
+  TapeParts,
+  TapeSegment,
 } from '../binding.js'
 export type { Failure } from '../binding.js'
 

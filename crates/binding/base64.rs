@@ -7,20 +7,17 @@ use napi::bindgen_prelude::{AsyncTask, Either, Uint8Array};
 use napi::{Env, JsString};
 use napi_derive::napi;
 use offloop_base64::{Alphabet, DecodeError, Decoder, Mode, encode_into};
-use offloop_memory::prefer_huge_pages;
 
 use crate::failure::{Cause, Failure};
 use crate::guard::guard;
 use crate::memory::{Held, View};
+use crate::result::{clear_rest, prepare};
 use crate::source::{Segment, Source, latin1_of, recycle};
 use crate::stop::{Flag, Stop};
 use crate::task::{Job, Work, launch, settle};
 
 /// How much is decoded or encoded between two looks at the flag: about 0.1 ms. A multiple of three and of four.
 const PIECE: usize = 3 << 18;
-
-/// Results from this size on ask for huge pages: below, the call costs more than the faults it saves.
-const HUGE_RESULT: usize = 4 << 20;
 
 #[napi]
 pub enum Base64Mode {
@@ -158,8 +155,8 @@ impl Progress {
         last: bool,
         flag: &Flag,
     ) -> Result<f64, Failure> {
-        if self.written == 0 && HUGE_RESULT <= out.len() {
-            prefer_huge_pages(out);
+        if self.written == 0 {
+            prepare(out);
         }
         for piece in text.iter().flat_map(|segment| segment.bytes().chunks(PIECE)) {
             flag.check()?;
@@ -189,11 +186,6 @@ impl Progress {
         self.written += self.decoder.clone().finish(room)?;
         Ok(())
     }
-}
-
-/// What is left of the memory can be reached from the result: it may not hold anything of others.
-fn clear_rest(out: &mut [u8], written: usize) {
-    out.get_mut(written..).unwrap_or_default().fill(0);
 }
 
 /// Decodes bytes at once; tells how long the result is.
@@ -273,9 +265,7 @@ impl Work for Encode {
 
     fn run(&mut self, flag: &Flag) -> Result<f64, Failure> {
         let out = self.out.bytes_mut();
-        if HUGE_RESULT <= out.len() {
-            prefer_huge_pages(out);
-        }
+        prepare(out);
         let [segment] = self.bytes.as_slice() else {
             return Err(Failure::new(Cause::Internal, "bytes to be encoded stand in one piece"));
         };

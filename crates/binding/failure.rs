@@ -2,6 +2,7 @@
 
 use napi_derive::napi;
 use offloop_base64::{DecodeError, EncodeError};
+use offloop_json::{Malformed, TranscodeError};
 use offloop_memory::OutOfMemory;
 
 /// What `native.ts` makes an error of.
@@ -58,5 +59,20 @@ impl From<EncodeError> for Failure {
 impl From<OutOfMemory> for Failure {
     fn from(error: OutOfMemory) -> Self {
         Self::new(Cause::TooLarge, error.to_string())
+    }
+}
+
+impl From<Malformed> for Failure {
+    fn from(error: Malformed) -> Self {
+        Self::new(Cause::Internal, error.to_string())
+    }
+}
+
+impl From<TranscodeError<Failure>> for Failure {
+    fn from(error: TranscodeError<Self>) -> Self {
+        match error {
+            TranscodeError::Malformed => Malformed.into(),
+            TranscodeError::Stopped(failure) => failure,
+        }
     }
 }

@@ -7,7 +7,9 @@ mod failure;
 mod guard;
 #[cfg(feature = "test-hooks")]
 mod hooks;
+mod json;
 mod memory;
+mod result;
 mod slot;
 mod source;
 mod stop;

@@ -179,6 +179,45 @@ fn write_latin1(env: Env, text: JsString<'_>, room: &mut [u8]) -> Result<usize> 
     Ok(len)
 }
 
+/// As [`latin1_of`], two bytes a character, little-endian; in recycled memory.
+pub fn utf16_block(env: Env, text: JsString<'_>) -> Result<std::result::Result<(Block, usize), Failure>> {
+    let mut len = 0;
+    let (value, nowhere) = (text.raw(), ptr::null_mut());
+    // SAFETY: a live string; without a place to write to, only its length is told.
+    let status =
+        unsafe { sys::napi_get_value_string_utf16(env.raw(), value, nowhere, 0, &raw mut len) };
+    check_status!(status, "a string is expected")?;
+    let units = len + NUL;
+    let mut block = match RECYCLER.acquire(units * 2) {
+        Ok(block) => block,
+        Err(error) => return Ok(Err(error.into())),
+    };
+    let place = block.as_mut_ptr().cast();
+    // SAFETY: a live string, and a block, which is aligned to a page, of that many units at least.
+    let status = unsafe {
+        sys::napi_get_value_string_utf16(env.raw(), value, place, units, &raw mut len)
+    };
+    check_status!(status, "a string is expected")?;
+    if cfg!(target_endian = "big") {
+        for unit in block.chunks_exact_mut(2) {
+            unit.reverse();
+        }
+    }
+    Ok(Ok((block, len * 2)))
+}
+
+/// The low bytes of the characters of `text`, in recycled memory.
+pub fn latin1_block(env: Env, text: JsString<'_>) -> Result<std::result::Result<(Block, usize), Failure>> {
+    let size = latin1_len(env, text)? + NUL;
+    match RECYCLER.acquire(size) {
+        Ok(mut block) => {
+            let len = write_latin1(env, text, &mut block)?;
+            Ok(Ok((block, len)))
+        }
+        Err(error) => Ok(Err(error.into())),
+    }
+}
+
 /// Gives copied segments back and keeps what must be let go on the JS thread.
 pub fn recycle(segments: &mut Vec<Segment>) {
     segments.retain(|segment| matches!(segment, Segment::Taken(_)));

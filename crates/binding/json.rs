@@ -1,0 +1,478 @@
+use std::cell::RefCell;
+use std::mem;
+use std::rc::Rc;
+use std::result::Result;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use napi::bindgen_prelude::{AsyncTask, Either, Function, Uint8Array};
+use napi::{Env, JsString};
+use napi_derive::napi;
+use offloop_json::{
+    Kernel, Long, Malformed, Memory, Segment, Tape, TranscodeError, indent, transcode,
+};
+use offloop_memory::{Block, prefer_huge_pages};
+
+use crate::failure::{Cause, Failure};
+use crate::guard::guard;
+use crate::memory::{Held, RECYCLER, View};
+use crate::result::{Growing, clear_rest, prepare};
+use crate::source::{latin1_block, utf16_block};
+use crate::stop::{Flag, Stop};
+use crate::task::{Job, Work, launch, settle};
+
+/// JSON text that the tapes of one encoder refer to by number.
+#[napi]
+#[derive(Default)]
+pub struct Lexicon(Arc<offloop_json::Lexicon>);
+
+#[napi]
+impl Lexicon {
+    #[napi(constructor)]
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// The number of the text; -1 when the lexicon is full.
+    #[napi]
+    #[must_use]
+    pub fn add(&self, text: String) -> f64 {
+        self.0.add(&text).map_or(-1.0, |index| index as f64)
+    }
+}
+
+/// How many elements of each stream: of a segment, or of what is written of one.
+#[derive(Clone, Copy)]
+struct Counts {
+    words: usize,
+    doubles: usize,
+    bytes: usize,
+    rope: usize,
+    runs: usize,
+}
+
+/// Memory that a tape is written to, private to `src/capture`: the streams stand in it one behind the other, in the
+/// order doubles, words, runs, bytes, rope.
+struct SegmentMemory {
+    memory: Held,
+    room: Counts,
+}
+
+impl SegmentMemory {
+    fn view(&self, counts: Counts) -> Result<Segment<'_>, Malformed> {
+        let Counts { doubles, words, runs, bytes, .. } = self.room;
+        let memory = self.memory.bytes();
+        let (double_stream, rest) = memory.split_at_checked(doubles * 8).ok_or(Malformed)?;
+        let (word_stream, rest) = rest.split_at_checked(words * 4).ok_or(Malformed)?;
+        let (run_stream, rest) = rest.split_at_checked(runs * 4).ok_or(Malformed)?;
+        let (byte_stream, rope_stream) = rest.split_at_checked(bytes).ok_or(Malformed)?;
+        Ok(Segment {
+            doubles: doubles_of(double_stream).get(..counts.doubles).ok_or(Malformed)?,
+            words: ints_of(word_stream).get(..counts.words).ok_or(Malformed)?,
+            runs: ints_of(run_stream).get(..counts.runs).ok_or(Malformed)?,
+            bytes: byte_stream.get(..counts.bytes).ok_or(Malformed)?,
+            rope: rope_stream.get(..counts.rope).ok_or(Malformed)?,
+        })
+    }
+}
+
+/// None of them where the memory is not aligned, which V8's is.
+fn doubles_of(bytes: &[u8]) -> &[f64] {
+    // SAFETY: any bits are a double.
+    let (_, doubles, _) = unsafe { bytes.align_to::<f64>() };
+    if doubles.len() * 8 == bytes.len() { doubles } else { &[] }
+}
+
+fn ints_of(bytes: &[u8]) -> &[i32] {
+    // SAFETY: any bits are an integer.
+    let (_, ints, _) = unsafe { bytes.align_to::<i32>() };
+    if ints.len() * 4 == bytes.len() { ints } else { &[] }
+}
+
+/// A segment, which serves one tape after the other.
+#[napi]
+pub struct TapeSegment(Arc<SegmentMemory>);
+
+#[napi]
+impl TapeSegment {
+    #[napi(constructor)]
+    #[must_use]
+    pub fn new(
+        mut memory: Uint8Array,
+        words: u32,
+        doubles: u32,
+        bytes: u32,
+        runs: u32,
+        is_dense: bool,
+    ) -> Self {
+        if is_dense {
+            // SAFETY: nobody but `src/capture` has this memory, and it waits for this call.
+            prefer_huge_pages(unsafe { memory.as_mut() });
+        }
+        let room = Counts {
+            words: words as usize,
+            doubles: doubles as usize,
+            bytes: bytes as usize,
+            rope: 0,
+            runs: runs as usize,
+        };
+        Self(Arc::new(SegmentMemory { memory: Held::new(memory), room }))
+    }
+}
+
+/// What was captured of one value, on its way to a task.
+///
+/// Every method borrows it shared: napi lets a task keep the borrow of an argument until it has settled.
+#[napi]
+#[derive(Default)]
+pub struct TapeParts {
+    parts: RefCell<Parts>,
+    /// The result, where the memory made for it was too small.
+    spill: Arc<Mutex<Option<Block>>>,
+}
+
+#[derive(Default)]
+struct Parts {
+    segments: Vec<(Arc<SegmentMemory>, Counts)>,
+    longs: Vec<LongMemory>,
+}
+
+struct LongMemory {
+    block: Block,
+    len: usize,
+    is_wide: bool,
+}
+
+#[napi]
+impl TapeParts {
+    #[napi(constructor)]
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// A segment and what is written of it. It may not be written to before the task has settled.
+    #[napi]
+    pub fn add_segment(
+        &self,
+        segment: &TapeSegment,
+        words: u32,
+        doubles: u32,
+        bytes: u32,
+        rope: u32,
+        runs: u32,
+    ) {
+        let counts = Counts {
+            words: words as usize,
+            doubles: doubles as usize,
+            bytes: bytes as usize,
+            rope: rope as usize,
+            runs: runs as usize,
+        };
+        self.parts.borrow_mut().segments.push((Arc::clone(&segment.0), counts));
+    }
+
+    /// Copies a string too long for a segment.
+    #[napi]
+    pub fn add_text(
+        &self,
+        env: Env,
+        text: JsString<'_>,
+        is_wide: bool,
+    ) -> napi::Result<Option<Failure>> {
+        let copied = if is_wide { utf16_block(env, text)? } else { latin1_block(env, text)? };
+        Ok(copied.map(|(block, len)| self.add_long(block, len, is_wide)).err())
+    }
+
+    /// Copies bytes too many for a segment.
+    #[napi]
+    pub fn add_bytes(&self, #[napi(ts_arg_type = "Uint8Array")] bytes: View) -> Option<Failure> {
+        let mut block = match RECYCLER.acquire(bytes.len()) {
+            Ok(block) => block,
+            Err(error) => return Some(error.into()),
+        };
+        bytes.copy_to(&mut block);
+        self.add_long(block, bytes.len(), false);
+        None
+    }
+
+    /// Forgets the long strings from that index on.
+    #[napi]
+    pub fn cut_longs(&self, len: u32) {
+        self.parts.borrow_mut().longs.truncate(len as usize);
+    }
+
+    fn add_long(&self, block: Block, len: usize, is_wide: bool) {
+        self.parts.borrow_mut().longs.push(LongMemory { block, len, is_wide });
+    }
+}
+
+impl Parts {
+    /// Writes the JSON to `out`; or, where that has no room for it, to recycled memory.
+    fn encode<'o>(
+        &self,
+        lexicon: &offloop_json::Lexicon,
+        gap: &str,
+        out: &'o mut [u8],
+        flag: &Flag,
+    ) -> Result<(Growing<'o>, usize), Failure> {
+        let views = self.segments.iter().map(|(segment, counts)| segment.view(*counts));
+        let segments = views.collect::<Result<Vec<_>, _>>()?;
+        let longs = self.longs.iter().map(LongMemory::view).collect::<Vec<_>>();
+        let tape = Tape { segments: &segments, longs: &longs, lexicon };
+        let poll = || flag.check();
+        prepare(out);
+        if gap.is_empty() {
+            let mut memory = Growing::Given(out);
+            let len = transcode(tape, Kernel::best(), &mut memory, poll)?;
+            return Ok((memory, len));
+        }
+        let mut compact = Growing::Own(RECYCLER.acquire(out.len())?);
+        let len = transcode(tape, Kernel::best(), &mut compact, poll)?;
+        let json = compact.bytes().get(..len).unwrap_or_default();
+        let mut memory = Growing::Given(out);
+        let len = indent(json, gap.as_bytes(), &mut memory, poll)?;
+        Ok((memory, len))
+    }
+}
+
+impl LongMemory {
+    fn view(&self) -> Long<'_> {
+        Long { bytes: self.block.get(..self.len).unwrap_or_default(), is_wide: self.is_wide }
+    }
+}
+
+pub struct Encode {
+    parts: Parts,
+    lexicon: Arc<offloop_json::Lexicon>,
+    gap: String,
+    out: Held,
+    spill: Arc<Mutex<Option<Block>>>,
+}
+
+impl Work for Encode {
+    type Done = f64;
+
+    fn run(&mut self, flag: &Flag) -> Result<f64, Failure> {
+        let (memory, len) =
+            self.parts.encode(&self.lexicon, &self.gap, self.out.bytes_mut(), flag)?;
+        let Growing::Own(block) = memory else {
+            clear_rest(self.out.bytes_mut(), len);
+            return Ok(len as f64);
+        };
+        // It may have asked for more room than it then needed.
+        match (self.out.bytes_mut().get_mut(..len), block.get(..len)) {
+            (Some(out), Some(json)) => out.copy_from_slice(json),
+            _ => *self.spill.lock().unwrap_or_else(PoisonError::into_inner) = Some(block),
+        }
+        clear_rest(self.out.bytes_mut(), len);
+        Ok(len as f64)
+    }
+
+    fn recycle(&mut self) {
+        self.parts.longs.clear();
+    }
+}
+
+fn encode_of(
+    tape: &TapeParts,
+    lexicon: &Lexicon,
+    gap: String,
+    out: Uint8Array,
+) -> Encode {
+    Encode {
+        parts: mem::take(&mut *tape.parts.borrow_mut()),
+        lexicon: Arc::clone(&lexicon.0),
+        gap,
+        out: Held::new(out),
+        spill: Arc::clone(&tape.spill),
+    }
+}
+
+/// Writes the JSON of a tape to `out`; tells how long it is. Where that is more than `out` has room for, `takeSpill`
+/// gives it.
+#[napi(ts_return_type = "Promise<number | Failure>")]
+pub fn encode_tape(
+    tape: &TapeParts,
+    lexicon: &Lexicon,
+    gap: String,
+    out: Uint8Array,
+    stop: Option<&Stop>,
+) -> AsyncTask<Job<Encode>> {
+    launch(encode_of(tape, lexicon, gap, out), stop)
+}
+
+/// The same at once.
+#[napi]
+pub fn encode_tape_sync(
+    tape: &TapeParts,
+    lexicon: &Lexicon,
+    gap: String,
+    out: Uint8Array,
+) -> Either<f64, Failure> {
+    let mut work = encode_of(tape, lexicon, gap, out);
+    settle(guard(|| work.run(&Flag::default())))
+}
+
+/// Copies what the memory of a result had no room for.
+pub struct TakeSpill {
+    spill: Arc<Mutex<Option<Block>>>,
+    out: Held,
+}
+
+impl Work for TakeSpill {
+    type Done = f64;
+
+    fn run(&mut self, flag: &Flag) -> Result<f64, Failure> {
+        let block = self.spill.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let out = self.out.bytes_mut();
+        let Some(text) = block.as_ref().and_then(|block| block.get(..out.len())) else {
+            return Err(Failure::new(Cause::Internal, "there is no such spill"));
+        };
+        prepare(out);
+        for (to, from) in out.chunks_mut(PIECE).zip(text.chunks(PIECE)) {
+            flag.check()?;
+            to.copy_from_slice(from);
+        }
+        Ok(text.len() as f64)
+    }
+
+    fn recycle(&mut self) {}
+}
+
+/// Bytes copied between two looks at the flag.
+const PIECE: usize = 1 << 20;
+
+/// Fills `out`, which has the size that `encodeTape` told, with its result.
+#[napi(ts_return_type = "Promise<number | Failure>")]
+pub fn take_spill(
+    tape: &TapeParts,
+    out: Uint8Array,
+    stop: Option<&Stop>,
+) -> AsyncTask<Job<TakeSpill>> {
+    launch(TakeSpill { spill: Arc::clone(&tape.spill), out: Held::new(out) }, stop)
+}
+
+/// The same at once.
+#[napi]
+pub fn take_spill_sync(tape: &TapeParts, out: Uint8Array) -> Either<f64, Failure> {
+    let mut work = TakeSpill { spill: Arc::clone(&tape.spill), out: Held::new(out) };
+    settle(guard(|| work.run(&Flag::default())))
+}
+
+/// Where small results are made, one behind the other. `src/capture` gives new memory when it is full or was
+/// transferred away.
+#[napi]
+#[derive(Default)]
+pub struct Slab(Rc<RefCell<Option<Held>>>);
+
+#[napi]
+impl Slab {
+    #[napi(constructor)]
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    #[napi]
+    pub fn replace(&self, memory: Uint8Array) {
+        self.0.replace(Some(Held::new(memory)));
+    }
+}
+
+/// A segment, what it refers to, and where its JSON goes: all that `bindDesk` makes a function of. Its arguments and
+/// its result are in `header`, as passing them through Node-API costs more than small values take.
+struct Desk {
+    header: RefCell<Held>,
+    segment: Arc<SegmentMemory>,
+    lexicon: Arc<offloop_json::Lexicon>,
+    slab: Rc<RefCell<Option<Held>>>,
+    kernel: Kernel,
+}
+
+/// In the header: how much of each stream is written, where in the slab the JSON goes; and then how long it is.
+const WORDS: usize = 0;
+const DOUBLES: usize = 1;
+const BYTES: usize = 2;
+const ROPE: usize = 3;
+const RUNS: usize = 4;
+const OFFSET: usize = 5;
+const LENGTH: usize = 6;
+
+const NO_ROOM: i32 = -1;
+const FAILED: i32 = -2;
+
+impl Desk {
+    fn encode(&self) -> Result<i32, Failure> {
+        let header = self.header.borrow();
+        let field = |index: usize| match ints_of(header.bytes()).get(index) {
+            Some(&value) => usize::try_from(value).map_err(|_| Malformed),
+            None => Err(Malformed),
+        };
+        let counts = Counts {
+            words: field(WORDS)?,
+            doubles: field(DOUBLES)?,
+            bytes: field(BYTES)?,
+            rope: field(ROPE)?,
+            runs: field(RUNS)?,
+        };
+        let mut slab = self.slab.borrow_mut();
+        let memory = slab.as_mut().map(Held::bytes_mut).unwrap_or_default();
+        let Some(room) = memory.get_mut(field(OFFSET)?..) else { return Ok(NO_ROOM) };
+        let segments = [self.segment.view(counts)?];
+        let tape = Tape { segments: &segments, longs: &[], lexicon: &self.lexicon };
+        match transcode(tape, self.kernel, &mut Fixed(room), || Ok(())) {
+            Ok(len) => Ok(i32::try_from(len).unwrap_or(NO_ROOM)),
+            Err(TranscodeError::Stopped(NoRoom)) => Ok(NO_ROOM),
+            Err(TranscodeError::Malformed) => Err(Malformed.into()),
+        }
+    }
+
+    fn answer(&self, length: i32) {
+        let mut header = self.header.borrow_mut();
+        let field = header.bytes_mut().chunks_exact_mut(4).nth(LENGTH);
+        if let Some(field) = field {
+            field.copy_from_slice(&length.to_ne_bytes());
+        }
+    }
+}
+
+/// Memory that does not grow.
+struct Fixed<'a>(&'a mut [u8]);
+
+struct NoRoom;
+
+impl Memory for Fixed<'_> {
+    type Error = NoRoom;
+
+    fn bytes(&mut self) -> &mut [u8] {
+        self.0
+    }
+
+    fn grow(&mut self, _len: usize, _size: usize) -> Result<(), NoRoom> {
+        Err(NoRoom)
+    }
+}
+
+/// A function that writes the JSON of `segment` into the slab.
+#[napi(ts_return_type = "() => void")]
+pub fn bind_desk<'env>(
+    env: &'env Env,
+    header: Uint8Array,
+    segment: &TapeSegment,
+    lexicon: &Lexicon,
+    slab: &Slab,
+) -> napi::Result<Function<'env, (), ()>> {
+    let desk = Desk {
+        header: RefCell::new(Held::new(header)),
+        segment: Arc::clone(&segment.0),
+        lexicon: Arc::clone(&lexicon.0),
+        slab: Rc::clone(&slab.0),
+        kernel: Kernel::best(),
+    };
+    env.create_function_from_closure("encodeDesk", move |_| {
+        let length = guard(|| desk.encode()).unwrap_or(FAILED);
+        desk.answer(length);
+        Ok(())
+    })
+}

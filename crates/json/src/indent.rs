@@ -1,0 +1,90 @@
+//! The `space` of `JSON.stringify`, from JSON without any.
+
+use crate::output::{Memory, Output};
+use crate::transcode::TranscodeError;
+
+/// Bytes of input between two calls of `poll`.
+const POLL: usize = 64 << 10;
+
+/// Writes `json`, which is compact JSON that ends with a newline or not, with `gap` for each level.
+///
+/// # Errors
+/// Those of `memory` and `poll`.
+pub fn indent<M: Memory>(
+    json: &[u8],
+    gap: &[u8],
+    memory: &mut M,
+    mut poll: impl FnMut() -> Result<(), M::Error>,
+) -> Result<usize, TranscodeError<M::Error>> {
+    let out = Output::new(memory).map_err(TranscodeError::Stopped)?;
+    let mut printer = Printer { out, gap, depth: 0 };
+    let mut rest = json;
+    let mut polled_at = rest.len();
+    while let Some((&byte, behind)) = rest.split_first() {
+        rest = printer.token(byte, behind);
+        if POLL <= polled_at - rest.len() {
+            polled_at = rest.len();
+            printer.out.check().and_then(|()| poll()).map_err(TranscodeError::Stopped)?;
+        }
+    }
+    printer.out.check().map_err(TranscodeError::Stopped)?;
+    Ok(printer.out.len())
+}
+
+struct Printer<'m, 'g, M: Memory> {
+    out: Output<'m, M>,
+    gap: &'g [u8],
+    depth: usize,
+}
+
+impl<M: Memory> Printer<'_, '_, M> {
+    /// Writes what begins with `byte`; gives what is behind it.
+    fn token<'a>(&mut self, byte: u8, behind: &'a [u8]) -> &'a [u8] {
+        match byte {
+            b'"' => return self.string(behind),
+            b'{' | b'[' => {
+                self.out.byte(byte);
+                if let Some((&end @ (b'}' | b']'), rest)) = behind.split_first() {
+                    self.out.byte(end);
+                    return rest;
+                }
+                self.depth += 1;
+                self.line();
+            }
+            b'}' | b']' => {
+                self.depth = self.depth.saturating_sub(1);
+                self.line();
+                self.out.byte(byte);
+            }
+            b',' => {
+                self.out.byte(byte);
+                self.line();
+            }
+            b':' => self.out.put(b": ", 2),
+            _ => self.out.byte(byte),
+        }
+        behind
+    }
+
+    fn line(&mut self) {
+        self.out.byte(b'\n');
+        for _ in 0..self.depth {
+            self.out.bytes(self.gap);
+        }
+    }
+
+    /// The inside of a string and its closing quote.
+    fn string<'a>(&mut self, inside: &'a [u8]) -> &'a [u8] {
+        let mut len = 0;
+        while let Some(&byte) = inside.get(len) {
+            len += if byte == b'\\' { 2 } else { 1 };
+            if byte == b'"' {
+                break;
+            }
+        }
+        let (string, rest) = inside.split_at(len.min(inside.len()));
+        self.out.byte(b'"');
+        self.out.bytes(string);
+        rest
+    }
+}

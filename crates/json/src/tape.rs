@@ -1,0 +1,157 @@
+//! The flat form of a JavaScript value, as `src/capture` writes it: words, and the streams that they draw from.
+//!
+//! A word is `payload << 4 | tag`. A tape is a list of segments; a value may begin in one and end in another, but
+//! a word and what it draws from its streams stand in the same one.
+
+use std::error::Error;
+use std::fmt;
+
+/// The low four bits of a word. `src/capture/tape.ts` holds the same table.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub enum Tag {
+    /// The payload itself, 28 bits.
+    Int = 0,
+    /// The next double.
+    Double = 1,
+    /// A string of `payload` Latin-1 characters, the next bytes.
+    Latin1 = 2,
+    /// A string of `payload` UTF-16 units, the next bytes.
+    Utf16 = 3,
+    /// A string of `payload` characters, the next of the rope.
+    Rope = 4,
+    /// [`NULL`], [`TRUE`] or [`FALSE`].
+    Literal = 5,
+    /// [`ARRAY`] or [`OBJECT`].
+    Open = 6,
+    /// [`ARRAY`] or [`OBJECT`].
+    Close = 7,
+    /// The text in the lexicon.
+    Entry = 8,
+    /// A key outside the lexicon. The payload says where its characters are, the next word how many.
+    Name = 9,
+    /// `payload` words that are integers as they are.
+    Ints = 10,
+    /// The next `payload` doubles.
+    Doubles = 11,
+    /// The long string of that index.
+    Long = 12,
+    /// Characters of JSON text. The payload is a [`Characters`]; the next words are how many there are, or the index
+    /// of a long string; the first of them to be written; and the first no longer to be.
+    Text = 13,
+    /// The next double is the time value of a `Date`.
+    Date = 14,
+    /// What its payload, an [`Extra`], says.
+    Extra = 15,
+}
+
+impl Tag {
+    const ALL: [Self; 16] = [
+        Self::Int,
+        Self::Double,
+        Self::Latin1,
+        Self::Utf16,
+        Self::Rope,
+        Self::Literal,
+        Self::Open,
+        Self::Close,
+        Self::Entry,
+        Self::Name,
+        Self::Ints,
+        Self::Doubles,
+        Self::Long,
+        Self::Text,
+        Self::Date,
+        Self::Extra,
+    ];
+
+    #[inline]
+    #[must_use]
+    pub fn of(word: i32) -> Self {
+        let [low, ..] = word.to_le_bytes();
+        Self::ALL.get(usize::from(low & 15)).copied().unwrap_or(Self::Int)
+    }
+}
+
+pub const NULL: usize = 0;
+pub const TRUE: usize = 1;
+pub const FALSE: usize = 2;
+
+pub const ARRAY: usize = 0;
+pub const OBJECT: usize = 1;
+
+/// Where characters are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Characters {
+    Latin1,
+    Utf16,
+    Rope,
+    Long,
+}
+
+impl Characters {
+    #[must_use]
+    pub fn of(payload: usize) -> Option<Self> {
+        match payload {
+            0 => Some(Self::Latin1),
+            1 => Some(Self::Utf16),
+            2 => Some(Self::Rope),
+            3 => Some(Self::Long),
+            _ => None,
+        }
+    }
+}
+
+/// Rare things.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Extra {
+    /// The end of a row of JSON Lines.
+    Row,
+    /// What `Buffer.prototype.toJSON` makes; the next word says of how many of the next bytes.
+    Buffer,
+    /// The same of the long string of the index that the next word is.
+    LongBuffer,
+}
+
+impl Extra {
+    #[must_use]
+    pub fn of(payload: usize) -> Option<Self> {
+        match payload {
+            0 => Some(Self::Row),
+            1 => Some(Self::Buffer),
+            2 => Some(Self::LongBuffer),
+            _ => None,
+        }
+    }
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Segment<'a> {
+    pub words: &'a [i32],
+    pub doubles: &'a [f64],
+    pub bytes: &'a [u8],
+    /// The characters of short strings, one behind the other.
+    pub rope: &'a [u8],
+    /// How many characters of the rope stand in one width: `characters << 1 | is_wide`.
+    pub runs: &'a [i32],
+}
+
+/// A string too long for a segment.
+#[derive(Clone, Copy, Debug)]
+pub struct Long<'a> {
+    pub bytes: &'a [u8],
+    /// Two bytes a character.
+    pub is_wide: bool,
+}
+
+/// A tape that its own rules forbid: a bug of whoever wrote it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Malformed;
+
+impl fmt::Display for Malformed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("the tape is malformed")
+    }
+}
+
+impl Error for Malformed {}

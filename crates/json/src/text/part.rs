@@ -1,0 +1,39 @@
+//! Text that ends within a vector.
+
+/// The `len` bytes that are fewer than 16, low ones first, then zeros. Two loads that overlap rather than one that reads
+/// beyond the end.
+///
+/// # Safety
+/// `src` is readable for `len` bytes.
+#[inline]
+pub unsafe fn load(src: *const u8, len: usize) -> [u64; 2] {
+    debug_assert!(len < 16);
+    if 8 <= len {
+        // SAFETY: at least eight bytes.
+        let first = unsafe { src.cast::<u64>().read_unaligned() };
+        // SAFETY: the last eight bytes.
+        let last = unsafe { src.wrapping_add(len - 8).cast::<u64>().read_unaligned() };
+        // In two steps, since a shift by 64 is none.
+        return [first, last >> (8 * (15 - len)) >> 8];
+    }
+    if 4 <= len {
+        // SAFETY: at least four bytes.
+        let first = unsafe { src.cast::<u32>().read_unaligned() };
+        // SAFETY: the last four bytes.
+        let last = unsafe { src.wrapping_add(len - 4).cast::<u32>().read_unaligned() };
+        return [u64::from(first) | u64::from(last) << (8 * (len - 4)), 0];
+    }
+    if len == 0 {
+        return [0, 0];
+    }
+    // SAFETY: at least one byte.
+    let first = unsafe { src.read() };
+    // SAFETY: before the end.
+    let middle = unsafe { src.wrapping_add(len / 2).read() };
+    // SAFETY: the last byte.
+    let last = unsafe { src.wrapping_add(len - 1).read() };
+    let bytes = u64::from(first)
+        | u64::from(middle) << (8 * (len / 2))
+        | u64::from(last) << (8 * (len - 1));
+    [bytes, 0]
+}

@@ -1,0 +1,423 @@
+//! From tape to JSON. Every value writes a comma behind itself, which what closes an array or an object takes back: so
+//! no stack is needed, and depth costs nothing.
+
+use std::error::Error;
+use std::fmt;
+
+use crate::date::write_date;
+use crate::lexicon::Lexicon;
+use crate::number::{write_double, write_int};
+use crate::output::{Memory, Output};
+use crate::tape::{
+    ARRAY, Characters, Extra, FALSE, Long, Malformed, NULL, OBJECT, Segment, TRUE, Tag,
+};
+use crate::text::Kernel;
+
+/// Characters that are written at once: room for the worst they can become is asked for before.
+const PIECE: usize = 4096;
+
+/// Bytes between two calls of `poll`: some 0.1 ms of work.
+const POLL: usize = 256 << 10;
+
+/// Numbers between two looks at that.
+const BATCH: usize = 4096;
+
+/// A whole tape, and what it refers to.
+#[derive(Clone, Copy, Debug)]
+pub struct Tape<'a> {
+    pub segments: &'a [Segment<'a>],
+    pub longs: &'a [Long<'a>],
+    pub lexicon: &'a Lexicon,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TranscodeError<E> {
+    Malformed,
+    /// What `Memory::grow` or `poll` failed with.
+    Stopped(E),
+}
+
+impl<E: fmt::Display> fmt::Display for TranscodeError<E> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Malformed => Malformed.fmt(f),
+            Self::Stopped(error) => error.fmt(f),
+        }
+    }
+}
+
+impl<E: fmt::Debug + fmt::Display> Error for TranscodeError<E> {}
+
+impl<E> From<Malformed> for TranscodeError<E> {
+    fn from(_: Malformed) -> Self {
+        Self::Malformed
+    }
+}
+
+/// Writes the JSON of `tape` to the start of `memory`; tells how many bytes that are. `poll` is called every 0.1 ms of
+/// work.
+///
+/// # Errors
+/// Those of `memory` and `poll`, and for a tape that no capture writes.
+pub fn transcode<M: Memory>(
+    tape: Tape<'_>,
+    kernel: Kernel,
+    memory: &mut M,
+    poll: impl FnMut() -> Result<(), M::Error>,
+) -> Result<usize, TranscodeError<M::Error>> {
+    let out = Output::new(memory).map_err(TranscodeError::Stopped)?;
+    let mut transcoder = Transcoder {
+        longs: tape.longs,
+        lexicon: tape.lexicon,
+        kernel,
+        out,
+        poll,
+        polled_at: 0,
+    };
+    for segment in tape.segments {
+        transcoder.segment(segment)?;
+    }
+    transcoder.out.drop_comma();
+    transcoder.pause()?;
+    Ok(transcoder.out.len())
+}
+
+struct Transcoder<'a, 'm, M: Memory, P> {
+    longs: &'a [Long<'a>],
+    lexicon: &'a Lexicon,
+    kernel: Kernel,
+    out: Output<'m, M>,
+    poll: P,
+    /// How much was written when it was polled last.
+    polled_at: usize,
+}
+
+impl<'a, M: Memory, P: FnMut() -> Result<(), M::Error>> Transcoder<'a, '_, M, P> {
+    fn segment(&mut self, segment: &Segment<'a>) -> Result<(), TranscodeError<M::Error>> {
+        let mut streams = Streams::new(segment);
+        while let Some(word) = streams.next_word() {
+            self.word(word, &mut streams)?;
+            self.pause_if_due()?;
+        }
+        Ok(())
+    }
+
+    #[inline]
+    fn word(
+        &mut self,
+        word: i32,
+        streams: &mut Streams<'a>,
+    ) -> Result<(), TranscodeError<M::Error>> {
+        let payload = payload_of(word);
+        match Tag::of(word) {
+            Tag::Int => write_int(&mut self.out, word >> 4),
+            Tag::Double => write_double(&mut self.out, streams.double()?),
+            Tag::Latin1 => self.latin1(streams.bytes(payload)?)?,
+            Tag::Utf16 => self.utf16(streams.wide_bytes(payload)?)?,
+            Tag::Rope => self.characters(streams.rope(payload)?)?,
+            Tag::Literal => self.literal(payload)?,
+            Tag::Open => {
+                self.out.byte(bracket(payload, b'[', b'{')?);
+                return Ok(());
+            }
+            Tag::Close => self.out.close(bracket(payload, b']', b'}')?),
+            Tag::Entry => return self.entry(payload),
+            Tag::Name => {
+                self.name(payload, streams)?;
+                return Ok(());
+            }
+            Tag::Ints => return self.ints(streams.ints(payload)?),
+            Tag::Doubles => return self.doubles(streams.doubles(payload)?),
+            Tag::Long => self.characters(self.long(payload)?)?,
+            Tag::Text => self.text(payload, streams)?,
+            Tag::Date => write_date(&mut self.out, streams.double()?),
+            Tag::Extra => return self.extra(payload, streams),
+        }
+        self.out.byte(b',');
+        Ok(())
+    }
+
+    fn literal(&mut self, payload: usize) -> Result<(), Malformed> {
+        match payload {
+            NULL => self.out.put(b"null", 4),
+            TRUE => self.out.put(b"true", 4),
+            FALSE => self.out.put(b"false", 5),
+            _ => return Err(Malformed),
+        }
+        Ok(())
+    }
+
+    #[inline]
+    fn entry(&mut self, index: usize) -> Result<(), TranscodeError<M::Error>> {
+        let entry = self.lexicon.get(index).ok_or(Malformed)?;
+        match entry.short() {
+            Some((block, len)) => self.out.put(block, len),
+            None => self.out.bytes(entry.text()),
+        }
+        Ok(())
+    }
+
+    fn name(
+        &mut self,
+        payload: usize,
+        streams: &mut Streams<'a>,
+    ) -> Result<(), TranscodeError<M::Error>> {
+        let characters = self.located(payload, streams)?;
+        self.characters(characters)?;
+        self.out.byte(b':');
+        Ok(())
+    }
+
+    /// The characters that the payload of a word and the next word name.
+    fn located(&self, payload: usize, streams: &mut Streams<'a>) -> Result<Long<'a>, Malformed> {
+        let len = streams.size()?;
+        match Characters::of(payload).ok_or(Malformed)? {
+            Characters::Latin1 => Ok(Long { bytes: streams.bytes(len)?, is_wide: false }),
+            Characters::Utf16 => Ok(Long { bytes: streams.wide_bytes(len)?, is_wide: true }),
+            Characters::Rope => streams.rope(len),
+            Characters::Long => self.long(len),
+        }
+    }
+
+    fn ints(&mut self, ints: &[i32]) -> Result<(), TranscodeError<M::Error>> {
+        for batch in ints.chunks(BATCH) {
+            for &int in batch {
+                write_int(&mut self.out, int);
+                self.out.byte(b',');
+            }
+            self.pause_if_due()?;
+        }
+        Ok(())
+    }
+
+    fn doubles(&mut self, doubles: &[f64]) -> Result<(), TranscodeError<M::Error>> {
+        for batch in doubles.chunks(BATCH) {
+            for &double in batch {
+                write_double(&mut self.out, double);
+                self.out.byte(b',');
+            }
+            self.pause_if_due()?;
+        }
+        Ok(())
+    }
+
+    #[inline]
+    fn characters(&mut self, text: Long<'_>) -> Result<(), TranscodeError<M::Error>> {
+        if text.is_wide { self.utf16(text.bytes) } else { self.latin1(text.bytes) }
+    }
+
+    #[inline]
+    fn latin1(&mut self, text: &[u8]) -> Result<(), TranscodeError<M::Error>> {
+        self.out.byte(b'"');
+        if text.len() <= PIECE {
+            let room = self.out.room(Kernel::room_for(text.len()));
+            let written = self.kernel.escape_latin1(text, room).unwrap_or(0);
+            self.out.advance(written);
+        } else {
+            self.pieces(text, 1, Kernel::escape_latin1)?;
+        }
+        self.out.byte(b'"');
+        Ok(())
+    }
+
+    #[inline]
+    fn utf16(&mut self, text: &[u8]) -> Result<(), TranscodeError<M::Error>> {
+        self.out.byte(b'"');
+        self.pieces(text, 2, Kernel::escape_utf16)?;
+        self.out.byte(b'"');
+        Ok(())
+    }
+
+    /// Text that is JSON already.
+    fn text(
+        &mut self,
+        payload: usize,
+        streams: &mut Streams<'a>,
+    ) -> Result<(), TranscodeError<M::Error>> {
+        let whole = self.located(payload, streams)?;
+        let width = if whole.is_wide { 2 } else { 1 };
+        let (from, to) = (streams.size()? * width, streams.size()? * width);
+        let text = whole.bytes.get(from..to).ok_or(Malformed)?;
+        if whole.is_wide {
+            self.pieces(text, 2, Kernel::transcode_utf16)
+        } else {
+            self.pieces(text, 1, Kernel::transcode_latin1)
+        }
+    }
+
+    fn pieces(
+        &mut self,
+        mut text: &[u8],
+        width: usize,
+        write: impl Fn(Kernel, &[u8], &mut [u8]) -> Option<usize>,
+    ) -> Result<(), TranscodeError<M::Error>> {
+        while !text.is_empty() {
+            let (piece, rest) = split_piece(text, width);
+            let room = self.out.room(Kernel::room_for(piece.len() / width));
+            // None is a failure to grow, which `out` keeps.
+            let written = write(self.kernel, piece, room).unwrap_or(0);
+            self.out.advance(written);
+            self.pause_if_due()?;
+            text = rest;
+        }
+        Ok(())
+    }
+
+    fn extra(
+        &mut self,
+        payload: usize,
+        streams: &mut Streams<'a>,
+    ) -> Result<(), TranscodeError<M::Error>> {
+        match Extra::of(payload).ok_or(Malformed)? {
+            Extra::Row => {
+                self.out.close(b'\n');
+                Ok(())
+            }
+            Extra::Buffer => {
+                let len = streams.size()?;
+                self.buffer(streams.bytes(len)?)
+            }
+            Extra::LongBuffer => {
+                let index = streams.size()?;
+                self.buffer(self.long(index)?.bytes)
+            }
+        }
+    }
+
+    fn buffer(&mut self, bytes: &[u8]) -> Result<(), TranscodeError<M::Error>> {
+        self.out.bytes(br#"{"type":"Buffer","data":["#);
+        for batch in bytes.chunks(BATCH) {
+            for &byte in batch {
+                write_int(&mut self.out, byte.into());
+                self.out.byte(b',');
+            }
+            self.pause_if_due()?;
+        }
+        self.out.close(b']');
+        self.out.put(b"},", 2);
+        Ok(())
+    }
+
+    fn long(&self, index: usize) -> Result<Long<'a>, Malformed> {
+        self.longs.get(index).copied().ok_or(Malformed)
+    }
+
+    #[inline]
+    fn pause_if_due(&mut self) -> Result<(), TranscodeError<M::Error>> {
+        if self.out.len().wrapping_sub(self.polled_at) < POLL { Ok(()) } else { self.pause() }
+    }
+
+    #[cold]
+    fn pause(&mut self) -> Result<(), TranscodeError<M::Error>> {
+        self.polled_at = self.out.len();
+        self.out.check().map_err(TranscodeError::Stopped)?;
+        (self.poll)().map_err(TranscodeError::Stopped)
+    }
+}
+
+#[inline]
+fn payload_of(word: i32) -> usize {
+    (word.cast_unsigned() >> 4) as usize
+}
+
+fn bracket(payload: usize, array: u8, object: u8) -> Result<u8, Malformed> {
+    match payload {
+        ARRAY => Ok(array),
+        OBJECT => Ok(object),
+        _ => Err(Malformed),
+    }
+}
+
+/// At most [`PIECE`] characters, no surrogate pair cut.
+fn split_piece(text: &[u8], width: usize) -> (&[u8], &[u8]) {
+    let Some((piece, rest)) = text.split_at_checked(PIECE * width) else { return (text, &[]) };
+    let ends_high = width == 2 && matches!(piece, [.., 0xd8..=0xdb]);
+    if !ends_high {
+        return (piece, rest);
+    }
+    text.split_at_checked((PIECE - 1) * width).unwrap_or((piece, rest))
+}
+
+/// What a segment's words draw from.
+struct Streams<'a> {
+    words: &'a [i32],
+    doubles: &'a [f64],
+    bytes: &'a [u8],
+    rope: &'a [u8],
+    runs: &'a [i32],
+    /// Characters that are left of the run of the rope.
+    run_left: usize,
+    run_is_wide: bool,
+}
+
+impl<'a> Streams<'a> {
+    fn new(segment: &Segment<'a>) -> Self {
+        Self {
+            words: segment.words,
+            doubles: segment.doubles,
+            bytes: segment.bytes,
+            rope: segment.rope,
+            runs: segment.runs,
+            run_left: 0,
+            run_is_wide: false,
+        }
+    }
+
+    #[inline]
+    fn next_word(&mut self) -> Option<i32> {
+        let (&word, rest) = self.words.split_first()?;
+        self.words = rest;
+        Some(word)
+    }
+
+    /// A word that is a length or an index.
+    fn size(&mut self) -> Result<usize, Malformed> {
+        self.next_word().and_then(|word| usize::try_from(word).ok()).ok_or(Malformed)
+    }
+
+    #[inline]
+    fn double(&mut self) -> Result<f64, Malformed> {
+        let (&double, rest) = self.doubles.split_first().ok_or(Malformed)?;
+        self.doubles = rest;
+        Ok(double)
+    }
+
+    fn ints(&mut self, len: usize) -> Result<&'a [i32], Malformed> {
+        take(&mut self.words, len)
+    }
+
+    fn doubles(&mut self, len: usize) -> Result<&'a [f64], Malformed> {
+        take(&mut self.doubles, len)
+    }
+
+    #[inline]
+    fn bytes(&mut self, len: usize) -> Result<&'a [u8], Malformed> {
+        take(&mut self.bytes, len)
+    }
+
+    #[inline]
+    fn wide_bytes(&mut self, characters: usize) -> Result<&'a [u8], Malformed> {
+        take(&mut self.bytes, characters * 2)
+    }
+
+    /// No string stands in two runs.
+    #[inline]
+    fn rope(&mut self, len: usize) -> Result<Long<'a>, Malformed> {
+        while self.run_left == 0 && len != 0 {
+            let (&run, rest) = self.runs.split_first().ok_or(Malformed)?;
+            self.runs = rest;
+            self.run_left = usize::try_from(run >> 1).map_err(|_| Malformed)?;
+            self.run_is_wide = run & 1 != 0;
+        }
+        self.run_left = self.run_left.checked_sub(len).ok_or(Malformed)?;
+        let size = if self.run_is_wide { len * 2 } else { len };
+        Ok(Long { bytes: take(&mut self.rope, size)?, is_wide: self.run_is_wide })
+    }
+}
+
+#[inline]
+fn take<'a, T>(stream: &mut &'a [T], len: usize) -> Result<&'a [T], Malformed> {
+    let (taken, rest) = stream.split_at_checked(len).ok_or(Malformed)?;
+    *stream = rest;
+    Ok(taken)
+}

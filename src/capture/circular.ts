@@ -1,0 +1,35 @@
+/** The error that JSON.stringify throws for a value that contains itself. */
+
+import { isArray, isProxy, prototypeOf, stringifyJson } from '../intrinsics.ts'
+
+/**
+ * `path` is what was being captured, each in the one before at `names`; `last` is where the one at `start` was met again. The engine
+ * itself writes the message, about objects that stand for those in the path and run none of their code.
+ */
+export function circularError(
+  path: readonly unknown[],
+  names: readonly (string | number)[],
+  start: number,
+  depth: number,
+  last: string | number,
+): unknown {
+  const links = path.slice(start, depth).map(standIn)
+  for (const [index, link] of links.entries()) {
+    const name = index + 1 < links.length ? (names[start + index + 1] ?? '') : last
+    const value = links[index + 1] ?? links[0]
+    Object.defineProperty(link, name, { value, enumerable: true, configurable: true, writable: true })
+  }
+  try {
+    stringifyJson(links[0])
+  } catch (error) {
+    if (error instanceof TypeError) return error
+    // The circle is longer than the engine's stack is deep.
+  }
+  return new TypeError('Converting circular structure to JSON')
+}
+
+/** Of the same constructor. */
+function standIn(value: unknown): object {
+  const link: object = isArray(value) ? [] : Object.create(isProxy(value) ? Object.prototype : prototypeOf(value))
+  return Object.defineProperty(link, 'toJSON', { value: undefined, configurable: true })
+}

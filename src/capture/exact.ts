@@ -1,0 +1,282 @@
+/**
+ * JSON.stringify's own algorithm, step by step (ECMA-262, SerializeJSONProperty and what it calls), onto a tape. It has
+ * no shortcuts for values that nothing can observe and its own stack instead of the engine's: what walk.ts does not know
+ * to be plain, or deep, or under a replacer, is captured here.
+ */
+
+import {
+  isArray,
+  isBigIntObject,
+  isBooleanObject,
+  isBoxed,
+  isDate,
+  isNumberObject,
+  isProxy,
+  isRawJson,
+  isStringObject,
+  isTypedArray,
+  keysOf,
+  lengthOf,
+  stringifyJson,
+  toNumber,
+  toText,
+  valueOfBoolean,
+} from '../intrinsics.ts'
+import { circularError } from './circular.ts'
+import { isPlainBuffer, isPlainDate, timeOf } from './usual.ts'
+import { UNKNOWN, writeKey, type Key } from './place.ts'
+import { CLOSE_ARRAY, CLOSE_OBJECT, FALSE, NULL, OPEN_ARRAY, OPEN_OBJECT, TRUE, type Tape } from './tape.ts'
+
+/** `replacer`, as JSON.stringify understands it. */
+export interface Rules {
+  readonly replace: ((this: unknown, key: string, value: unknown) => unknown) | undefined
+  readonly keys: readonly string[] | undefined
+}
+
+export const NO_RULES: Rules = { replace: undefined, keys: undefined }
+
+/** What is being captured: an array, or an object with the keys it had when it was come to. */
+interface Frame {
+  readonly value: Record<string, unknown>
+  readonly keys: readonly string[] | undefined
+  readonly length: number
+  at: number
+}
+
+/** Ancestors from this depth on are looked for in a set. */
+const SET_FROM = 64
+
+/** Captures the value at `key` of `holder`. False if JSON.stringify would leave it out. */
+export function captureProperty(tape: Tape, rules: Rules, holder: object, key: string, value: unknown): boolean {
+  return new Exact(tape, rules).property(holder, key, value)
+}
+
+/** Captures a value whose `toJSON` was read already and is `toJSON`. */
+export function captureExactly(
+  tape: Tape,
+  name: string | number,
+  value: unknown,
+  toJSON: unknown,
+  key: Key | undefined,
+): boolean {
+  return new Exact(tape, NO_RULES).read(name, value, toJSON, key)
+}
+
+/** Captures an object or array that needs no more resolving. */
+export function captureContainer(tape: Tape, name: string | number, value: object): void {
+  new Exact(tape, NO_RULES).container(name, value)
+}
+
+class Exact {
+  readonly #tape: Tape
+  readonly #rules: Rules
+  readonly #frames: Frame[] = []
+  #deep: Map<unknown, number> | undefined
+
+  constructor(tape: Tape, rules: Rules) {
+    this.#tape = tape
+    this.#rules = rules
+  }
+
+  get #hasNoRules(): boolean {
+    return this.#rules.replace === undefined && this.#rules.keys === undefined
+  }
+
+  property(holder: object, key: string, value: unknown): boolean {
+    return this.#start(holder, key, value, undefined) && this.#run()
+  }
+
+  read(name: string | number, value: unknown, toJSON: unknown, key: Key | undefined): boolean {
+    const resolved = typeof toJSON === 'function' ? Reflect.apply(toJSON, value, [String(name)]) : value
+    return this.#write(name, unboxed(resolved), key) && this.#run()
+  }
+
+  container(name: string | number, value: object): void {
+    this.#open(name, value)
+    this.#run()
+  }
+
+  /** What has been begun, to its end. */
+  #run(): true {
+    const frames = this.#frames
+    const tape = this.#tape
+    for (let frame = frames.at(-1); frame !== undefined; frame = frames.at(-1)) {
+      if (frame.at === frame.length) {
+        tape.literal(frame.keys === undefined ? CLOSE_ARRAY : CLOSE_OBJECT)
+        this.#leave(frame.value)
+        frames.pop()
+        continue
+      }
+      const { value, keys, at } = frame
+      frame.at += 1
+      if (keys === undefined) {
+        // oxlint-disable-next-line typescript/no-unsafe-type-assertion
+        if (!this.#start(value, at, value[at as unknown as string], undefined)) tape.literal(NULL)
+        continue
+      }
+      const key = keys[at] ?? ''
+      this.#start(value, key, value[key], UNKNOWN)
+    }
+    return true
+  }
+
+  /** SerializeJSONProperty. */
+  #start(holder: object, name: string | number, given: unknown, key: Key | undefined): boolean {
+    const { replace } = this.#rules
+    let value = given
+    if (isObject(value) || typeof value === 'bigint') {
+      if (this.#hasNoRules && isShortcut(value)) {
+        writeKey(this.#tape, key, name)
+        return this.#shortcut(value)
+      }
+      // oxlint-disable-next-line typescript/no-unsafe-type-assertion
+      const { toJSON } = value as { toJSON?: unknown }
+      if (typeof toJSON === 'function') value = Reflect.apply(toJSON, value, [String(name)])
+    }
+    if (replace !== undefined) value = Reflect.apply(replace, holder, [String(name), value])
+    return this.#write(name, unboxed(value), key)
+  }
+
+  /** False, with nothing written, for what has no JSON. */
+  #write(name: string | number, value: unknown, key: Key | undefined): boolean {
+    const tape = this.#tape
+    switch (typeof value) {
+      case 'string':
+        writeKey(tape, key, name)
+        tape.room()
+        tape.string(value)
+        return true
+      case 'number':
+        writeKey(tape, key, name)
+        tape.room()
+        tape.number(value)
+        return true
+      case 'boolean':
+        writeKey(tape, key, name)
+        tape.literal(value ? TRUE : FALSE)
+        return true
+      case 'bigint':
+        throw new TypeError('Do not know how to serialize a BigInt')
+      case 'object':
+        writeKey(tape, key, name)
+        if (value === null) tape.literal(NULL)
+        else this.#object(name, value)
+        return true
+      default:
+        return false
+    }
+  }
+
+  #object(name: string | number, value: object): void {
+    if (isRawJson(value)) {
+      this.#tape.json(value.rawJSON, 0, value.rawJSON.length)
+      return
+    }
+    if (this.#hasNoRules && isTypedArray(value) && typeof Reflect.get(value, 'toJSON') !== 'function') {
+      // Its keys are as many as its elements; nobody makes them faster than the engine.
+      const text = stringifyJson(value)
+      this.#tape.json(text, 0, text.length)
+      return
+    }
+    this.#open(name, value)
+  }
+
+  #open(name: string | number, value: object): void {
+    const tape = this.#tape
+    this.#enter(name, value)
+    if (isArray(value)) {
+      const length = lengthOfArray(value)
+      tape.literal(OPEN_ARRAY)
+      // oxlint-disable-next-line typescript/no-unsafe-type-assertion
+      this.#frames.push({ value: value as unknown as Record<string, unknown>, keys: undefined, length, at: 0 })
+      return
+    }
+    const keys = this.#rules.keys ?? keysOf(value)
+    tape.literal(OPEN_OBJECT)
+    // oxlint-disable-next-line typescript/no-unsafe-type-assertion
+    this.#frames.push({ value: value as Record<string, unknown>, keys, length: keys.length, at: 0 })
+  }
+
+  #enter(name: string | number, value: object): void {
+    const tape = this.#tape
+    if (tape.depth < SET_FROM) {
+      enter(tape, name, value)
+      return
+    }
+    this.#deep ??= new Map(tape.path.slice(0, tape.depth).map((ancestor, index) => [ancestor, index]))
+    const start = this.#deep.get(value)
+    if (start !== undefined) throw circularError(tape.path, tape.names, start, tape.depth, name)
+    this.#deep.set(value, tape.depth)
+    push(tape, name, value)
+  }
+
+  #leave(value: object): void {
+    this.#deep?.delete(value)
+    this.#tape.depth -= 1
+  }
+
+  #shortcut(value: Date | Uint8Array): true {
+    if (isDate(value)) this.#tape.date(timeOf(value))
+    else this.#tape.buffer(value, lengthOf(value))
+    return true
+  }
+}
+
+function isObject(value: unknown): value is object {
+  return typeof value === 'function' || (typeof value === 'object' && value !== null)
+}
+
+/** Puts a container on the path; throws what JSON.stringify does for one that is there already. */
+export function enter(tape: Tape, name: string | number, value: object): void {
+  const { path, depth } = tape
+  for (let index = depth - 1; 0 <= index; index -= 1) {
+    if (path[index] === value) throw circularError(path, tape.names, index, depth, name)
+  }
+  push(tape, name, value)
+}
+
+function push(tape: Tape, name: string | number, value: object): void {
+  tape.path[tape.depth] = value
+  tape.names[tape.depth] = name
+  tape.depth += 1
+}
+
+/** Objects that stand for primitives, by brand. Their methods may be anybody's. */
+function unboxed(value: unknown): unknown {
+  if (typeof value !== 'object' || value === null || !isBoxed(value)) return value
+  if (isNumberObject(value)) return toNumber(value)
+  if (isStringObject(value)) return toText(value)
+  if (isBooleanObject(value)) return valueOfBoolean(value)
+  if (isBigIntObject(value)) throw new TypeError('Do not know how to serialize a BigInt')
+  return value
+}
+
+/** ToLength of what a proxy says. */
+function lengthOfArray(value: readonly unknown[]): number {
+  const length = Math.trunc(toNumber(value.length))
+  if (Number.isNaN(length) || length <= 0) return 0
+  // As V8 has it.
+  if (MOST_ELEMENTS < length) throw new RangeError('Maximum call stack size exceeded')
+  return length
+}
+
+const MOST_ELEMENTS = 2 ** 32 - 1
+
+function isShortcut(value: object | bigint): value is Date | Uint8Array {
+  return typeof value === 'object' && !isProxy(value) && (isPlainDate(value) || isPlainBuffer(value))
+}
+
+/** Captures what `toJSON` need not be called for: dates and Buffers as they usually are. Not for proxies. */
+export function captureShortcut(tape: Tape, name: string | number, value: object, key: Key | undefined): boolean {
+  if (isPlainDate(value)) {
+    writeKey(tape, key, name)
+    tape.date(timeOf(value))
+    return true
+  }
+  if (isPlainBuffer(value)) {
+    writeKey(tape, key, name)
+    tape.buffer(value, lengthOf(value))
+    return true
+  }
+  return false
+}

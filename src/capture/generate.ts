@@ -1,0 +1,407 @@
+/**
+ * One function for each place of values that look alike: it tells by its keys, before anything else is read, whether
+ * an object is one of those it was made for, and then reads them one after the other. Every load in it has seen objects
+ * of one shape only, which a walk over everything never has.
+ *
+ * Text of users enters the source as literals that JSON.stringify made, and nowhere else.
+ */
+
+import { compileFunction } from 'node:vm'
+import { isArray, isDate, isProxy, objectPrototype, prototypeOf, stringifyJson } from '../intrinsics.ts'
+import { datePrototype, dateToISOString, dateToJSON, dateToPrimitive, dateValueOf, timeOf } from './usual.ts'
+import { UNKNOWN, type Key, type Place, type Vocabulary } from './place.ts'
+import type { Sketch, Variant } from './sketch.ts'
+import {
+  CLOSE_ARRAY,
+  CLOSE_OBJECT,
+  DATE,
+  DOUBLE,
+  FALSE,
+  LONG_ROPE,
+  MOST_INT,
+  NULL,
+  OPEN_ARRAY,
+  OPEN_OBJECT,
+  ROPE,
+  SHORT_STRING,
+  TRUE,
+  type Tape,
+} from './tape.ts'
+import { captureNumbers, captureOther, captureRead, captureRest } from './walk.ts'
+
+/** Captures elements from `start` to `end`; tells where it gave up, or `end`. */
+export type Capture = (tape: Tape, value: readonly unknown[], start: number, end: number) => number
+
+/** So many elements more than a quarter may be of other shapes. */
+const MOST_MISSES = 24
+const MOST_VARIANTS = 4
+/** Nine of ten samples are objects, or nothing is generated. */
+const LEAST_OBJECTS = 0.9
+/** Shorter ropes than LONG_ROPE, as that of an element is joined to it. */
+const LONG_PART = LONG_ROPE / 2
+
+/** The words of a property. */
+interface Property {
+  readonly key: Key
+  readonly name: string
+}
+
+/** What encloses a value in the source: the variable of each container and how it is named in the one before. */
+type Enclosing = readonly { readonly variable: string; readonly name: string }[]
+
+/** Thrown where the lexicon is full, or the function would become too large. */
+class Full extends Error {}
+
+/** Words, and doubles, that a function may write between two looks at how much room is left. */
+const MOST_ROOM = 4096
+/** Properties between two looks at how long the rope has become. */
+const STRINGS_PER_LOOK = 32
+
+/** Undefined where the values have too little in common, or no code may be generated. */
+export function generate(vocabulary: Vocabulary, sketch: Sketch, place: Place, isRoot: boolean): Capture | undefined {
+  if (sketch.objects < sketch.count * LEAST_OBJECTS) return undefined
+  try {
+    return new Generator(vocabulary, isRoot).capture(sketch, place)
+  } catch (error) {
+    if (error instanceof Full || error instanceof EvalError) return undefined
+    throw error
+  }
+}
+
+/** Hands the variables of the function over to what else writes to the tape, and takes them back. */
+const LEAVE = 'T.w = p; T.d = q; T.text = R + r; r = "";'
+const ENTER =
+  'T.reserve(NEED); p = T.w; q = T.d; W = T.words; F = T.doubles; PL = T.wordLimit - NEED; QL = T.doubleLimit - NEED; R = T.text;'
+const LOOK_AT_ROOM = `if (p > PL || q > QL) { ${LEAVE} ${ENTER} }`
+const LOOK_AT_ROPE = `if (r.length > ${LONG_PART}) { ${LEAVE} T.flushLong(); ${ENTER} }`
+
+class Generator {
+  readonly #vocabulary: Vocabulary
+  readonly #isRoot: boolean
+  readonly #constants: unknown[] = []
+  readonly #functions: string[] = []
+  #variables = 0
+  /** Words that the function may write between two looks at the room. */
+  #words = 16
+
+  constructor(vocabulary: Vocabulary, isRoot: boolean) {
+    this.#vocabulary = vocabulary
+    this.#isRoot = isRoot
+  }
+
+  capture(sketch: Sketch, place: Place): Capture {
+    const name = this.#isRoot ? '""' : 'i'
+    const body = this.#value(sketch, 'e', undefined, place, name, [], true)
+    if (MOST_ROOM < this.#words) throw new Full()
+    const source = `
+      ${this.#functions.join('')}
+      const NEED = ${this.#words};
+      return function capture(T, v, i, n) {
+        let p, q, W, F, PL, QL, R, r = "";
+        const A = T.path, D = T.depth, B = D === 0 ? undefined : A[D - 1], start = i;
+        T.missed = 0;
+        ${ENTER}
+        for (; i < n; i++) {
+          r = "";
+          ${LOOK_AT_ROOM}
+          const e = v[i];
+          ${body}
+          R += r;
+          if (R.length > ${LONG_ROPE}) { r = ""; ${LEAVE} T.flushLong(); ${ENTER} }
+        }
+        T.w = p; T.d = q; T.text = R;
+        return i;
+      }`
+    const known = helpers()
+    const names = [...Object.keys(known), ...this.#constants.map((_, index) => `C${index}`)]
+    const make = compile(names, `"use strict"; ${source}`)
+    return make(...Object.values(known), ...this.#constants)
+  }
+
+  #constant(value: unknown): string {
+    this.#constants.push(value)
+    return `C${this.#constants.length - 1}`
+  }
+
+  #variable(letter: string): string {
+    this.#variables += 1
+    return letter + this.#variables
+  }
+
+  /** The word of JSON text. */
+  #word(text: string): number {
+    const word = this.#vocabulary.word(text)
+    if (word === undefined) throw new Full()
+    return word
+  }
+
+  /** Statements that capture the value in variable `x`: of a property, or an element. */
+  #value(
+    sketch: Sketch,
+    x: string,
+    property: Property | undefined,
+    place: Place,
+    name: string,
+    enclosing: Enclosing,
+    isTop: boolean,
+  ): string {
+    const key = property === undefined ? 'undefined' : this.#constant(property.key)
+    const at = `${key},${this.#constant(place)},${name},${anchors(enclosing)}`
+    const miss = isTop
+      ? `if (++T.missed > ${MOST_MISSES} + ((i - start) >> 2)) { T.w = p; T.d = q; T.text = R; return i + 1; }`
+      : ''
+    this.#words += 4
+    const other = `{ ${LEAVE} captureOther(T, ${x}, ${at}); ${ENTER} ${miss} }`
+    const read = `{ ${LEAVE} captureRead(T, ${x}, t, ${at}); ${ENTER} ${miss} }`
+    const branches = [
+      { count: sketch.strings, test: `typeof ${x} === "string"`, body: () => this.#string(sketch, x, property, other) },
+      { count: sketch.numbers, test: `typeof ${x} === "number"`, body: () => number(x, property) },
+      { count: sketch.booleans, test: `typeof ${x} === "boolean"`, body: () => this.#boolean(x, property) },
+      {
+        count: sketch.undefineds,
+        test: `${x} === undefined`,
+        body: () => (property === undefined ? `W[p++] = ${NULL};` : ''),
+      },
+      { count: sketch.nulls, test: `${x} === null`, body: () => this.#null(property) },
+      {
+        count: sketch.objects + sketch.arrays + sketch.dates,
+        test: `typeof ${x} === "object" && ${x} !== null && !isProxy(${x})`,
+        body: () => this.#object(sketch, x, property, place, name, enclosing, read),
+      },
+    ]
+    const used = branches.filter(({ count }) => 0 < count).toSorted((a, b) => b.count - a.count)
+    return used.map(({ test, body }) => `if (${test}) { ${body()} } else `).join('') + other
+  }
+
+  #string(sketch: Sketch, x: string, property: Property | undefined, other: string): string {
+    const n = this.#variable('n')
+    const constants = sketch.constants.map((text) => {
+      const json = stringifyJson(text)
+      return `if (${x} === ${literal(text)}) W[p++] = ${this.#word(`${prefix(property)}${json},`)}; else `
+    })
+    const short = `{ ${keyWord(property)} W[p++] = ${n} << 4 | ${ROPE}; r += ${x}; }`
+    const middling = `{ const w = T.middling(${x}, ${n}); if (w < 0) ${other} else { ${keyWord(property)} W[p++] = w; } }`
+    return `${constants.join('')}{ const ${n} = ${x}.length; if (${n} <= ${SHORT_STRING}) ${short} else ${middling} }`
+  }
+
+  #boolean(x: string, property: Property | undefined): string {
+    if (property === undefined) return `W[p++] = ${x} ? ${TRUE} : ${FALSE};`
+    return `W[p++] = ${x} ? ${this.#word(`${prefix(property)}true,`)} : ${this.#word(`${prefix(property)}false,`)};`
+  }
+
+  #null(property: Property | undefined): string {
+    return `W[p++] = ${property === undefined ? NULL : this.#word(`${prefix(property)}null,`)};`
+  }
+
+  /** Of what is an object and no proxy. `t` is its `toJSON`. */
+  #object(
+    sketch: Sketch,
+    x: string,
+    property: Property | undefined,
+    place: Place,
+    name: string,
+    enclosing: Enclosing,
+    read: string,
+  ): string {
+    const branches: string[] = []
+    if (0 < sketch.dates)
+      branches.push(`if (${isUsualDate(x)}) { ${keyWord(property)} W[p++] = ${DATE}; F[q++] = timeOf(${x}); }`)
+    const isNew = [
+      ...enclosing.map(({ variable }) => `${x} !== ${variable}`),
+      `${x} !== B`,
+      `(D < 2 || isOff(A, D - 1, ${x}))`,
+    ].join(' && ')
+    const elements = 0 < sketch.arrays ? this.#elements(sketch, x, property, place, name, enclosing, read) : undefined
+    if (elements !== undefined)
+      branches.push(`if (typeof t !== "function" && isArray(${x}) && ${isNew}) { ${elements} }`)
+    const variants = sketch.variants
+      .filter(({ count }) => sketch.objects <= count * 2 * MOST_VARIANTS)
+      .toSorted((a, b) => b.count - a.count)
+      .slice(0, MOST_VARIANTS)
+    if (0 < variants.length) {
+      const prototypes = [...new Set(variants.map(({ prototype }) => prototype))]
+      const test = prototypes.map((prototype) => `prototypeOf(${x}) === ${this.#prototype(prototype)}`).join(' || ')
+      const blocks = variants.map((variant) => this.#variant(variant, x, property, place, name, enclosing))
+      const block = blocks.reduceRight((otherwise, make) => make(otherwise), read)
+      branches.push(`if (typeof t !== "function" && (${test}) && ${isNew}) { ${block} }`)
+    }
+    return `const t = ${x}.toJSON; ${[...branches, read].join(' else ')}`
+  }
+
+  #prototype(prototype: object): string {
+    return prototype === objectPrototype ? 'objectPrototype' : this.#constant(prototype)
+  }
+
+  /** What captures it if these are its keys, before what does `otherwise`. */
+  #variant(
+    { keys, values }: Variant,
+    x: string,
+    property: Property | undefined,
+    place: Place,
+    name: string,
+    enclosing: Enclosing,
+  ): (otherwise: string) => string {
+    const inside = [...enclosing, { variable: x, name }]
+    const open = property === undefined ? OPEN_OBJECT : this.#word(`${prefix(property)}{`)
+    let previous: Key | undefined
+    const properties = keys.map((k, index) => {
+      const key = this.#key(place, previous, k)
+      previous = key
+      const y = this.#variable('x')
+      const sketch = values[index]
+      if (sketch === undefined) return ''
+      const body = this.#value(sketch, y, { key, name: k }, key.place, literal(k), inside, false)
+      const look = 0 < index && index % STRINGS_PER_LOOK === 0 ? LOOK_AT_ROPE : ''
+      return `${look} const ${y} = ${x}[${literal(k)}]; ${body}`
+    })
+    this.#words += 4
+    const g = this.#variable('g')
+    const guard = `let ${g} = ${this.#constant(chain(keys))}; for (const k in ${x}) { if (${g}.key !== k) { ${g} = undefined; break; } ${g} = ${g}.next; }`
+    const body = `${LOOK_AT_ROPE} W[p++] = ${open}; ${properties.join('\n')} W[p++] = ${CLOSE_OBJECT};`
+    return (otherwise) => `{ ${guard} if (${g} === END) { ${body} } else ${otherwise} }`
+  }
+
+  /** As the walk would know it. */
+  #key(place: Place, previous: Key | undefined, name: string): Key {
+    const known = place.keys.get(name) ?? this.#vocabulary.learn(name)
+    if (known === UNKNOWN) throw new Full()
+    place.keys.set(name, known)
+    if (previous === undefined) place.first ??= known
+    else previous.next ??= known
+    return known
+  }
+
+  /** Of an array whose `toJSON` is no function. Undefined where the elements have too little in common. */
+  #elements(
+    sketch: Sketch,
+    x: string,
+    property: Property | undefined,
+    place: Place,
+    name: string,
+    enclosing: Enclosing,
+    read: string,
+  ): string | undefined {
+    const { elements } = sketch
+    if (elements === undefined) return undefined
+    const all = elements.count
+    if (all === 0) return `if (${x}.length === 0) W[p++] = ${this.#word(`${prefix(property)}[],`)}; else ${read}`
+    const n = this.#variable('n')
+    const inside = [...enclosing, { variable: x, name }]
+    const begin = `${keyWord(property)} const ${n} = ${x}.length; W[p++] = ${OPEN_ARRAY};`
+    const end = `W[p++] = ${CLOSE_ARRAY};`
+    if (elements.numbers === all) {
+      const copies = `${this.#copyInts()}, ${this.#copyDoubles()}`
+      const areInts = elements.ints === all
+      const rest = `if (T.at < ${n}) captureRest(T, ${x}, ${n}, ${this.#constant(place)}, ${anchors(inside)});`
+      return `${begin} ${LEAVE} T.at = captureNumbers(T, ${x}, 0, ${n}, ${areInts}, ${copies}); ${rest} ${ENTER} ${end}`
+    }
+    if (elements.strings !== all && (elements.objects !== all || elements.variants.length === 0)) return undefined
+    const j = this.#variable('j')
+    const y = this.#variable('e')
+    const room = `${LOOK_AT_ROPE} ${LOOK_AT_ROOM}`
+    const body = this.#value(elements, y, undefined, place, j, inside, false)
+    return `${begin} for (let ${j} = 0; ${j} < ${n}; ${j}++) { ${room} const ${y} = ${x}[${j}]; ${body} } ${end}`
+  }
+
+  /** Loops of its own, as those of walk.ts have seen arrays of every kind. */
+  #copyInts(): string {
+    const name = this.#variable('copyInts')
+    this.#functions.push(
+      `function ${name}(T, v, i, n, W, o) { const from = o; for (; i < n; i++) { const x = v[i]; if (typeof x !== "number" || (x | 0) !== x) { T.stopped = x; break; } W[o++] = x; } return o - from; }`,
+    )
+    return name
+  }
+
+  #copyDoubles(): string {
+    const name = this.#variable('copyDoubles')
+    this.#functions.push(
+      `function ${name}(T, v, i, n, F, o) { const from = o; for (; i < n; i++) { const x = v[i]; if (typeof x !== "number") { T.stopped = x; break; } F[o++] = x; } return o - from; }`,
+    )
+    return name
+  }
+}
+
+function number(x: string, property: Property | undefined): string {
+  const fits = `${x} === (${x} | 0) && ${x} < ${MOST_INT} && ${x} >= -${MOST_INT}`
+  return `${keyWord(property)} if (${fits}) W[p++] = (${x} | 0) << 4; else { F[q++] = ${x}; W[p++] = ${DOUBLE}; }`
+}
+
+function isUsualDate(x: string): string {
+  const methods = `t === dateToJSON && ${x}.toISOString === dateToISOString && ${x}.valueOf === dateValueOf && ${x}[toPrimitive] === dateToPrimitive`
+  return `${methods} && prototypeOf(${x}) === datePrototype && isDate(${x})`
+}
+
+function keyWord(property: Property | undefined): string {
+  return property === undefined ? '' : `W[p++] = ${property.key.word};`
+}
+
+/** What stands before the value in JSON. */
+function prefix(property: Property | undefined): string {
+  return property === undefined ? '' : `${stringifyJson(property.name)}:`
+}
+
+/** A string literal: JSON is one since ES2019. */
+function literal(text: string): string {
+  return stringifyJson(text)
+}
+
+/** For calls that go on elsewhere: the containers between the path of the tape and the value. */
+function anchors(enclosing: Enclosing): string {
+  return enclosing.length === 0
+    ? 'undefined'
+    : `[${enclosing.map(({ variable, name }) => `${variable},${name}`).join(',')}]`
+}
+
+/** Keys in their order, each linked to the next. */
+interface Link {
+  readonly key: string | undefined
+  readonly next: Link | undefined
+}
+
+const END: Link = { key: undefined, next: undefined }
+
+function chain(keys: readonly string[]): Link {
+  return keys.toReversed().reduce<Link>((next, key) => ({ key, next }), END)
+}
+
+/** Not in `path` below `depth`. */
+function isOff(path: readonly unknown[], depth: number, value: unknown): boolean {
+  for (let index = 0; index < depth; index += 1) if (path[index] === value) return false
+  return true
+}
+
+/** What the source refers to. A function, as walk.ts and this module need each other. */
+function helpers(): Readonly<Record<string, unknown>> {
+  return {
+    isArray,
+    isDate,
+    isProxy,
+    isOff,
+    prototypeOf,
+    objectPrototype,
+    datePrototype,
+    dateToJSON,
+    dateToISOString,
+    dateValueOf,
+    dateToPrimitive,
+    toPrimitive: Symbol.toPrimitive,
+    timeOf,
+    captureOther,
+    captureRead,
+    captureNumbers,
+    captureRest,
+    END,
+  }
+}
+
+/** `--disallow-code-generation-from-strings` forbids the first, and does not concern the second. */
+function compile(names: string[], source: string): (...values: unknown[]) => Capture {
+  try {
+    // oxlint-disable-next-line typescript/no-implied-eval, typescript/no-unsafe-type-assertion
+    return new Function(...names, source) as (...values: unknown[]) => Capture
+  } catch (error) {
+    if (!(error instanceof EvalError)) throw error
+    // oxlint-disable-next-line typescript/no-unsafe-type-assertion
+    return compileFunction(source, names) as (...values: unknown[]) => Capture
+  }
+}

@@ -1,0 +1,93 @@
+/** What an encoder has learned: which keys follow each other, and at which places of a value. */
+
+import { stringifyJson } from '../intrinsics.ts'
+import { Lexicon } from '../native.ts'
+import type { Capture } from './generate.ts'
+import type { Sketch } from './sketch.ts'
+import { ENTRY, NAME, type Tape } from './tape.ts'
+
+/** More are written out each time. */
+const MOST_KEYS = 8192
+const LONGEST_KEY = 64
+
+/** The words of an encoder's tapes: keys and constants that are text in its lexicon. */
+export class Vocabulary {
+  readonly lexicon: Lexicon = new Lexicon()
+  /** Of whole values, of the elements of whole values that are arrays, and of rows. */
+  readonly root: Place = new Place()
+  readonly elements: Place = new Place()
+  readonly rows: Place = new Place()
+  readonly #keys = new Map<string, number>()
+  /** The places of the keys that came when there were too many of them. */
+  readonly #others = new Map<string, Key>()
+  readonly #other: Place = new Place()
+  #count = 0
+
+  /** The word of a text; undefined when there are too many. */
+  word(text: string): number | undefined {
+    const index = this.lexicon.add(text)
+    return index < 0 ? undefined : (index << 4) | ENTRY
+  }
+
+  /** A key not seen in this place before; `UNKNOWN` for one that is not worth learning. */
+  learn(key: string): Key {
+    if (LONGEST_KEY < key.length || isIndex(key)) return UNKNOWN
+    const other = this.#others.get(key)
+    if (other !== undefined) return other
+    const word = this.#keys.get(key) ?? this.word(`${stringifyJson(key)}:`)
+    if (word === undefined) return UNKNOWN
+    this.#keys.set(key, word)
+    if (this.#count < MOST_KEYS) {
+      this.#count += 1
+      return new Key(key, word, new Place())
+    }
+    const late = new Key(key, word, this.#other)
+    this.#others.set(key, late)
+    return late
+  }
+}
+
+/** Keys that begin with a digit are rarely the same ones again. */
+function isIndex(key: string): boolean {
+  return '0' <= key && key < ':'
+}
+
+/** A key at one place: its word, which key followed it last, and the place of its value. */
+export class Key {
+  readonly name: string
+  readonly word: number
+  readonly place: Place
+  next: Key | undefined = undefined
+
+  constructor(name: string, word: number, place: Place) {
+    this.name = name
+    this.word = word
+    this.place = place
+  }
+}
+
+/** Where a value stands, whichever value it is: behind which keys. The elements of an array share its place. */
+export class Place {
+  readonly keys: Map<string, Key> = new Map()
+  first: Key | undefined = undefined
+  /** How many more values are left to JSON.stringify, since their keys were not to be predicted. */
+  hopeless = 0
+  /** The function that was generated for the values here. */
+  capture: Capture | undefined = undefined
+  /** What it is to be generated from. */
+  sketch: Sketch | undefined = undefined
+  attempts = 0
+  /** How many values the function met that were none of its. */
+  misses = 0
+}
+
+/** The key of no place. */
+export const UNKNOWN: Key = new Key('', NAME, new Place())
+
+/** What stands before the value of a property; nothing before an element. */
+export function writeKey(tape: Tape, key: Key | undefined, name: string | number): void {
+  if (key === undefined) return
+  tape.room()
+  if (key === UNKNOWN) tape.name(String(name))
+  else tape.words[tape.w++] = key.word
+}

@@ -1,0 +1,131 @@
+/** What the values at one place look like: counts, keys, a few constants; nothing of the values themselves is kept. */
+
+import { descriptorOf, isArray, isBoxed, isProxy, keysOf, prototypeOf } from '../intrinsics.ts'
+import { isPlainDate } from './usual.ts'
+import { isPlainPrototype } from './plain.ts'
+import { SHORT_STRING } from './tape.ts'
+
+const DEEPEST = 8
+const MOST_VARIANTS = 8
+const MOST_KEYS = 200
+const LONGEST_KEY = 64
+const MOST_TEXTS = 8
+const LONGEST_TEXT = 40
+const MOST_ELEMENTS = 16
+
+/** Objects of one prototype with the same keys in the same order. */
+export interface Variant {
+  readonly prototype: object
+  readonly keys: readonly string[]
+  readonly values: readonly Sketch[]
+  count: number
+}
+
+export class Sketch {
+  count = 0
+  strings = 0
+  longStrings = 0
+  numbers = 0
+  ints = 0
+  booleans = 0
+  nulls = 0
+  undefineds = 0
+  dates = 0
+  objects = 0
+  arrays = 0
+  readonly texts: Set<string> = new Set()
+  readonly variants: Variant[] = []
+  elements: Sketch | undefined
+
+  add(value: unknown, depth: number): void {
+    this.count += 1
+    switch (typeof value) {
+      case 'string':
+        this.strings += 1
+        if (SHORT_STRING < value.length) this.longStrings += 1
+        if (this.texts.size < MOST_TEXTS) this.texts.add(value.slice(0, LONGEST_TEXT + 1))
+        break
+      case 'number':
+        this.numbers += 1
+        if ((value | 0) === value) this.ints += 1
+        break
+      case 'boolean':
+        this.booleans += 1
+        break
+      case 'undefined':
+        this.undefineds += 1
+        break
+      case 'object':
+        if (value === null) this.nulls += 1
+        else if (!isProxy(value)) this.#addObject(value, depth)
+        break
+      default:
+    }
+  }
+
+  #addObject(value: object, depth: number): void {
+    if (isArray(value)) {
+      this.arrays += 1
+      if (depth < DEEPEST) this.#addElements(value, depth)
+      return
+    }
+    const prototype: object | null = prototypeOf(value)
+    if (isPlainDate(value)) this.dates += 1
+    else if (
+      prototype !== null &&
+      isPlainPrototype(prototype) &&
+      !isBoxed(value) &&
+      !('toJSON' in value) &&
+      depth < DEEPEST
+    ) {
+      this.#addKeys(value, prototype, depth)
+    }
+  }
+
+  #addElements(value: readonly unknown[], depth: number): void {
+    this.elements ??= new Sketch()
+    for (let index = 0; index < value.length && index < MOST_ELEMENTS; index += 1) {
+      this.elements.add(descriptorOf(value, index)?.value, depth + 1)
+    }
+  }
+
+  #addKeys(value: object, prototype: object, depth: number): void {
+    const keys = keysOf(value)
+    const variant = this.#variant(keys, prototype)
+    if (variant === undefined) return
+    this.objects += 1
+    variant.count += 1
+    for (const [index, key] of keys.entries()) {
+      variant.values[index]?.add(descriptorOf(value, key)?.value, depth + 1)
+    }
+  }
+
+  #variant(keys: readonly string[], prototype: object): Variant | undefined {
+    const known = this.variants.find((variant) => variant.prototype === prototype && areSame(variant.keys, keys))
+    if (known !== undefined) return known
+    if (this.variants.length === MOST_VARIANTS || keys.length === 0 || MOST_KEYS < keys.length) return undefined
+    if (!keys.every(isLearnable)) return undefined
+    const variant = { prototype, keys, values: keys.map(() => new Sketch()), count: 0 }
+    this.variants.push(variant)
+    return variant
+  }
+
+  /** The strings here, if they are always the same few. */
+  get constants(): readonly string[] {
+    const texts = [...this.texts]
+    const areFew = FEWEST_FOR_CONSTANTS <= this.strings && texts.length <= MOST_CONSTANTS
+    return areFew && texts.every((text) => text.length <= LONGEST_TEXT) ? texts : []
+  }
+}
+
+const FEWEST_FOR_CONSTANTS = 8
+const MOST_CONSTANTS = 4
+
+function areSame(a: readonly string[], b: readonly string[]): boolean {
+  return a.length === b.length && a.every((key, index) => key === b[index])
+}
+
+/** As a property in source code it must be a key like any other, and neither a number. */
+function isLearnable(key: string): boolean {
+  return key !== '__proto__' && key.length <= LONGEST_KEY && !('0' <= key && key < ':')
+}

@@ -1,0 +1,506 @@
+/**
+ * The flat form of a value, written on the JS thread and read by `crates/json`: words, and the streams they draw from.
+ * A word is `payload << 4 | tag`; `crates/json/src/tape.rs` says what each tag means.
+ */
+
+import {
+  allocUnsafeSlow,
+  bufferFrom,
+  byteLengthOfText,
+  execRegExp,
+  setBytes,
+  writeLatin1,
+  writeUtf16,
+} from '../intrinsics.ts'
+import { bindDesk, check, TapeParts, TapeSegment, type Slab } from '../native.ts'
+import type { Vocabulary } from './place.ts'
+
+export const INT = 0
+export const DOUBLE = 1
+export const LATIN1 = 2
+export const UTF16 = 3
+export const ROPE = 4
+export const LITERAL = 5
+export const OPEN = 6
+export const CLOSE = 7
+export const ENTRY = 8
+export const NAME = 9
+export const INTS = 10
+export const DOUBLES = 11
+export const LONG = 12
+export const TEXT = 13
+export const DATE = 14
+export const EXTRA = 15
+
+export const NULL: number = LITERAL
+export const TRUE: number = (1 << 4) | LITERAL
+export const FALSE: number = (2 << 4) | LITERAL
+export const OPEN_ARRAY: number = OPEN
+export const OPEN_OBJECT: number = (1 << 4) | OPEN
+export const CLOSE_ARRAY: number = CLOSE
+export const CLOSE_OBJECT: number = (1 << 4) | CLOSE
+const ROW = EXTRA
+const BUFFER = (1 << 4) | EXTRA
+const LONG_BUFFER = (2 << 4) | EXTRA
+
+/** Payloads of `NAME` and `TEXT`: where the characters are. */
+const IN_LATIN1 = 0
+const IN_UTF16 = 1
+const IN_ROPE = 2
+const IN_LONG = 3
+
+/** Integers that fit the payload of a word. */
+export const MOST_INT: number = 2 ** 27
+
+const NODE = Number.parseInt(process.versions.node, 10)
+
+/**
+ * Strings up to this length are joined in JavaScript, thousands at a time, before they are copied out of V8: joining
+ * costs 10 ns, a copy of its own 30. How long they may be for that to pay depends on the engine.
+ */
+export const SHORT_STRING: number = NODE < 22 ? 192 : NODE < 24 ? 64 : 112
+/** How many characters are joined. Longer ropes fall out of the cache before they are flattened. */
+export const LONG_ROPE: number = 1 << 14
+/** Strings from this length on have memory of their own. */
+const LONG_STRING = 1 << 18
+
+/** V8 14 checks wide strings for their length in UTF-8 faster than for their widest character. */
+const HAS_FAST_LENGTH = 25 <= NODE
+const FAST_LENGTH_FROM = 512
+
+/** Constant time on strings that V8 keeps as one byte a character. */
+// oxlint-disable-next-line no-control-regex
+const WIDE = /[^\x00-\xff]/
+
+/** Whether the characters need two bytes; some that do not may be taken for such that do. */
+export function isWide(text: string): boolean {
+  if (HAS_FAST_LENGTH && FAST_LENGTH_FROM <= text.length) return byteLengthOfText(text) !== text.length
+  return execRegExp(WIDE, text) !== null
+}
+
+/** Elements of each stream. */
+interface Room {
+  readonly words: number
+  readonly doubles: number
+  readonly runs: number
+  readonly bytes: number
+  readonly rope: number
+}
+
+/** What every tape begins with. */
+const SMALL: Room = { words: 1 << 14, doubles: 1 << 13, runs: 1 << 8, bytes: 1 << 17, rope: 1 << 18 }
+/** 7 MB, of which only what is written to becomes present. */
+const LARGE: Room = { words: 1 << 19, doubles: 1 << 17, runs: 1 << 12, bytes: 1 << 21, rope: 1 << 21 }
+
+/** What may be written between two looks at how much is left. */
+const WORD_MARGIN = 64
+const DOUBLE_MARGIN = 16
+const RUN_MARGIN = 4
+/** More than two bytes for every character that generated code, or a run of strings, may have joined. */
+const ROPE_MARGIN = 1 << 17
+
+class Segment {
+  readonly words: Int32Array
+  readonly doubles: Float64Array
+  readonly runs: Int32Array
+  readonly bytes: Buffer
+  readonly rope: Buffer
+  readonly native: TapeSegment
+
+  constructor(room: Room) {
+    const words = room.doubles * 8
+    const runs = words + room.words * 4
+    const bytes = runs + room.runs * 4
+    const rope = bytes + room.bytes
+    const memory = allocUnsafeSlow(rope + room.rope)
+    const { buffer } = memory
+    this.doubles = new Float64Array(buffer, 0, room.doubles)
+    this.words = new Int32Array(buffer, words, room.words)
+    this.runs = new Int32Array(buffer, runs, room.runs)
+    this.bytes = bufferFrom(buffer, bytes, room.bytes)
+    this.rope = bufferFrom(buffer, rope, room.rope)
+    this.native = new TapeSegment(memory, room.words, room.doubles, room.bytes, room.runs, room === LARGE)
+  }
+}
+
+/** Large segments that no tape uses. */
+const idleSegments: Segment[] = []
+/** More of them are left to the collector: 56 MB. */
+const MOST_IDLE = 8
+
+/** Gives the memory of idle segments back. */
+export function releaseSegments(): void {
+  idleSegments.length = 0
+}
+
+/** A segment that is full, and how much of it is written. */
+interface Sealed {
+  readonly segment: Segment
+  readonly words: number
+  readonly doubles: number
+  readonly bytes: number
+  readonly rope: number
+  readonly runs: number
+}
+
+/** Where a tape was, to go back to. */
+export interface Mark {
+  readonly sealed: number
+  readonly longs: number
+  readonly end: Sealed
+  readonly text: string
+}
+
+/** The header of a desk: see `Desk` in `crates/binding/json.rs`. */
+const HEADER_LENGTH = 6
+
+export class Tape {
+  readonly vocabulary: Vocabulary
+  readonly #desk: Segment
+  readonly #header: Int32Array
+  readonly #encodeDesk: () => void
+
+  // The current segment, its streams, and where they end. The generated functions of learn.ts read and write them.
+  segment: Segment
+  words: Int32Array
+  doubles: Float64Array
+  w = 0
+  d = 0
+  b = 0
+  r = 0
+  n = 0
+  wordLimit: number
+  doubleLimit: number
+  /** Characters of short strings that stand in no segment yet. */
+  text = ''
+
+  readonly sealed: Sealed[] = []
+  parts: TapeParts | undefined
+  longs = 0
+  /** Characters of long strings. */
+  longSize = 0
+
+  /** The containers that are being captured, each in the one before, and the key or index of each in that. */
+  readonly path: unknown[] = []
+  readonly names: (string | number)[] = []
+  depth = 0
+
+  /** How badly the keys are predicted: 1 for one in the wrong place, 4 for one never seen. */
+  score = 0
+  /** The element that a loop over numbers stopped at. */
+  stopped: unknown
+  /** Where that was. */
+  at = 0
+  /** How many elements a generated function could not capture itself. */
+  missed = 0
+
+  constructor(vocabulary: Vocabulary, slab: Slab) {
+    this.vocabulary = vocabulary
+    this.#desk = new Segment(SMALL)
+    const header = allocUnsafeSlow(64)
+    this.#header = new Int32Array(header.buffer)
+    this.#encodeDesk = bindDesk(header, this.#desk.native, vocabulary.lexicon, slab)
+    this.segment = this.#desk
+    this.words = this.#desk.words
+    this.doubles = this.#desk.doubles
+    this.wordLimit = 0
+    this.doubleLimit = 0
+    this.#open(this.#desk)
+  }
+
+  #open(segment: Segment): void {
+    this.segment = segment
+    this.words = segment.words
+    this.doubles = segment.doubles
+    this.wordLimit = segment.words.length - WORD_MARGIN
+    this.doubleLimit = segment.doubles.length - DOUBLE_MARGIN
+    this.w = 0
+    this.d = 0
+    this.b = 0
+    this.r = 0
+    this.n = 0
+  }
+
+  #seal(): void {
+    this.flush()
+    this.sealed.push(this.#end())
+  }
+
+  #end(): Sealed {
+    return { segment: this.segment, words: this.w, doubles: this.d, bytes: this.b, rope: this.r, runs: this.n }
+  }
+
+  /** Goes on in a new segment. */
+  next(): void {
+    this.#seal()
+    this.#open(idleSegments.pop() ?? new Segment(LARGE))
+  }
+
+  /** Writes the joined characters. */
+  flush(): void {
+    const { text } = this
+    const { length } = text
+    if (length === 0) return
+    const { rope, runs } = this.segment
+    this.text = ''
+    if (isWide(text)) {
+      runs[this.n] = (length << 1) | 1
+      this.r += writeUtf16(rope, text, this.r, length * 2)
+    } else {
+      runs[this.n] = length << 1
+      this.r += writeLatin1(rope, text, this.r, length)
+    }
+    this.n += 1
+  }
+
+  /** Writes the joined characters where they have become many. */
+  flushLong(): void {
+    this.flush()
+    const { rope, runs } = this.segment
+    if (rope.length - ROPE_MARGIN < this.r || runs.length - RUN_MARGIN < this.n) this.next()
+  }
+
+  /** Makes room for so many words and doubles. */
+  reserve(count: number): void {
+    if (this.wordLimit - count < this.w || this.doubleLimit - count < this.d) this.next()
+  }
+
+  /** Makes room for `WORD_MARGIN` words and as many of the rest as they may need. */
+  room(): void {
+    if (this.wordLimit < this.w || this.doubleLimit < this.d) this.next()
+  }
+
+  number(value: number): void {
+    const int = value | 0
+    if (int === value && int < MOST_INT && -MOST_INT <= int) {
+      this.words[this.w++] = int << 4
+      return
+    }
+    this.words[this.w++] = DOUBLE
+    this.doubles[this.d++] = value
+  }
+
+  string(value: string): void {
+    const { length } = value
+    if (length <= SHORT_STRING) {
+      this.words[this.w++] = (length << 4) | ROPE
+      this.text += value
+      if (LONG_ROPE < this.text.length) this.flushLong()
+      return
+    }
+    if (length < LONG_STRING) {
+      this.#characters(value, length)
+      return
+    }
+    this.words[this.w++] = (this.#long(value, isWide(value)) << 4) | LONG
+  }
+
+  #characters(value: string, length: number): void {
+    // The word must stand in the segment that the bytes are in.
+    this.#byteRoom(length * 2)
+    if (isWide(value)) {
+      this.words[this.w++] = (length << 4) | UTF16
+      this.b += writeUtf16(this.segment.bytes, value, this.b, length * 2)
+      return
+    }
+    this.words[this.w++] = (length << 4) | LATIN1
+    this.b += writeLatin1(this.segment.bytes, value, this.b, length)
+  }
+
+  /** For generated functions: writes the characters and gives their word; -1 where `string` must be called. */
+  middling(value: string, length: number): number {
+    if (LONG_STRING <= length || this.segment.bytes.length < this.b + length * 2) return -1
+    if (isWide(value)) {
+      this.b += writeUtf16(this.segment.bytes, value, this.b, length * 2)
+      return (length << 4) | UTF16
+    }
+    this.b += writeLatin1(this.segment.bytes, value, this.b, length)
+    return (length << 4) | LATIN1
+  }
+
+  #byteRoom(size: number): void {
+    if (this.segment.bytes.length < this.b + size) this.next()
+  }
+
+  #long(value: string, wide: boolean): number {
+    this.parts ??= new TapeParts()
+    check(this.parts.addText(value, wide))
+    this.longSize += wide ? value.length * 2 : value.length
+    return this.longs++
+  }
+
+  /** A key that is not in the lexicon. */
+  name(key: string): void {
+    this.room()
+    const { length } = key
+    if (length <= SHORT_STRING) {
+      this.words[this.w++] = (IN_ROPE << 4) | NAME
+      this.words[this.w++] = length
+      this.text += key
+      // What is captured next makes room for its words, not for its characters.
+      if (LONG_ROPE < this.text.length) this.flushLong()
+      return
+    }
+    this.#located(NAME, key)
+  }
+
+  /** Characters from `from` to `to` of JSON text. */
+  json(text: string, from: number, to: number): void {
+    this.room()
+    this.#located(TEXT, text)
+    this.words[this.w++] = from
+    this.words[this.w++] = to
+  }
+
+  #located(tag: number, text: string): void {
+    const { length } = text
+    const wide = isWide(text)
+    if (LONG_STRING <= length) {
+      const index = this.#long(text, wide)
+      this.words[this.w++] = (IN_LONG << 4) | tag
+      this.words[this.w++] = index
+      return
+    }
+    this.#byteRoom(length * 2)
+    const { bytes } = this.segment
+    this.words[this.w++] = ((wide ? IN_UTF16 : IN_LATIN1) << 4) | tag
+    this.words[this.w++] = length
+    this.b += wide ? writeUtf16(bytes, text, this.b, length * 2) : writeLatin1(bytes, text, this.b, length)
+  }
+
+  date(time: number): void {
+    this.room()
+    this.words[this.w++] = DATE
+    this.doubles[this.d++] = time
+  }
+
+  /** What `Buffer.prototype.toJSON` makes of bytes. */
+  buffer(value: Uint8Array, length: number): void {
+    this.room()
+    if (LONG_STRING <= length) {
+      this.parts ??= new TapeParts()
+      check(this.parts.addBytes(value))
+      this.longSize += length * 4
+      this.words[this.w++] = LONG_BUFFER
+      this.words[this.w++] = this.longs++
+      return
+    }
+    this.#byteRoom(length)
+    this.words[this.w++] = BUFFER
+    this.words[this.w++] = length
+    setBytes(this.segment.bytes, value, this.b)
+    this.b += length
+  }
+
+  literal(word: number): void {
+    this.room()
+    this.words[this.w++] = word
+  }
+
+  /** The end of a row, or of a document that ends with a newline. */
+  row(): void {
+    this.literal(ROW)
+  }
+
+  mark(): Mark {
+    return { sealed: this.sealed.length, longs: this.longs, end: this.#end(), text: this.text }
+  }
+
+  /** Forgets what was written since. */
+  goBack({ sealed, longs, end, text }: Mark): void {
+    for (const { segment } of this.sealed.splice(sealed)) this.#free(segment)
+    if (this.segment !== end.segment) {
+      this.#free(this.segment)
+      this.#open(end.segment)
+    }
+    this.w = end.words
+    this.d = end.doubles
+    this.b = end.bytes
+    this.r = end.rope
+    this.n = end.runs
+    this.text = text
+    this.parts?.cutLongs(longs)
+    this.longs = longs
+    this.leaveAll()
+  }
+
+  #free(segment: Segment): void {
+    if (segment !== this.#desk && idleSegments.length < MOST_IDLE) idleSegments.push(segment)
+  }
+
+  /** Lets go of the containers. */
+  leaveAll(): void {
+    const { path } = this
+    this.depth = 0
+    for (let index = 0; index < path.length && path[index] !== undefined; index += 1) path[index] = undefined
+    if (DEEP_PATH < path.length) path.length = 0
+  }
+
+  /** Begins anew. */
+  reset(): void {
+    for (const { segment } of this.sealed) this.#free(segment)
+    this.#free(this.segment)
+    this.sealed.length = 0
+    this.parts = undefined
+    this.longs = 0
+    this.longSize = 0
+    this.text = ''
+    this.score = 0
+    this.stopped = undefined
+    this.#open(this.#desk)
+    if (this.path[0] !== undefined) this.leaveAll()
+  }
+
+  /** Everything is in the first segment. */
+  get isSmall(): boolean {
+    return this.sealed.length === 0 && this.longs === 0
+  }
+
+  /** What `isSmall` tapes hold, in bytes that take about the same time. */
+  get smallSize(): number {
+    return (this.w + this.d * 3) * 8 + (this.b + this.r + this.text.length) * 2
+  }
+
+  /** Writes the JSON of a small tape into the slab, from `offset` on; tells how long it is, or less than 0. */
+  encodeInto(offset: number): number {
+    this.flush()
+    const header = this.#header
+    header[0] = this.w
+    header[1] = this.d
+    header[2] = this.b
+    header[3] = this.r
+    header[4] = this.n
+    header[5] = offset
+    this.#encodeDesk()
+    return header[HEADER_LENGTH] ?? -1
+  }
+
+  /** Everything, for a task. */
+  finish(): TapeParts {
+    this.#seal()
+    this.parts ??= new TapeParts()
+    for (const { segment, words, doubles, bytes, rope, runs } of this.sealed) {
+      this.parts.addSegment(segment.native, words, doubles, bytes, rope, runs)
+    }
+    return this.parts
+  }
+
+  /** After `finish`: how long the JSON is if nothing is escaped and numbers have the usual length. */
+  usualSize(): number {
+    let size = this.longSize
+    for (const { words, doubles, bytes, rope } of this.sealed) size += words * 6 + doubles * 18 + bytes + rope
+    return size
+  }
+
+  /** After `finish`: as if it had not been; what was sealed last is the current segment. */
+  unfinish(): void {
+    this.sealed.pop()
+  }
+
+  get hasNothing(): boolean {
+    return this.w === 0 && this.sealed.length === 0
+  }
+}
+
+/** Longer paths are not kept. */
+const DEEP_PATH = 4096

@@ -1,0 +1,669 @@
+/**
+ * The capture of plain data, by prediction: the keys of an object are usually those that followed each other here
+ * before. What it does not know to be plain is captured by exact.ts, from where it stands: nothing is read twice, and
+ * nothing that was written is taken back.
+ */
+
+import {
+  arrayPrototype,
+  descriptorOf,
+  isArray,
+  isBoxed,
+  isProxy,
+  isRawJson,
+  isTypedArray,
+  objectPrototype,
+  prototypeOf,
+  setPrototypeOf,
+  stringifyJson,
+} from '../intrinsics.ts'
+import { captureContainer, captureProperty, captureExactly, captureShortcut, enter, NO_RULES } from './exact.ts'
+import { generate } from './generate.ts'
+import { Sketch } from './sketch.ts'
+import { hasEnumerable, isPlainPrototype } from './plain.ts'
+import { UNKNOWN, writeKey, type Key, type Place } from './place.ts'
+import {
+  CLOSE_ARRAY,
+  CLOSE_OBJECT,
+  DOUBLES,
+  FALSE,
+  INTS,
+  LONG_ROPE,
+  NULL,
+  OPEN_ARRAY,
+  OPEN_OBJECT,
+  ROPE,
+  SHORT_STRING,
+  TRUE,
+  type Tape,
+} from './tape.ts'
+
+/** Deeper values are left to exact.ts, which needs none of the engine's stack. */
+const DEEPEST = 100
+
+/** An object whose keys score more than this is hopeless: 100 keys never seen. */
+const HOPELESS = 400
+/** How many values at its place then go to JSON.stringify before another is tried. */
+const PENANCE = 16
+/** After so many elements the array is judged: more than 8 points for each, and they are hopeless. */
+const WINDOW = 16
+const HOPELESS_ELEMENTS = 128
+
+/** V8 14's JSON.stringify is as fast on arrays of small plain objects as a walk over them. */
+const HAS_FAST_STRINGIFY = 25 <= Number.parseInt(process.versions.node, 10)
+const JUDGED_AT = 64
+
+/** Arrays from this length on are runs of numbers or strings if they begin so. */
+const RUN = 4
+
+const LONGEST_SAMPLE = 16
+const SAMPLES = 24
+const ATTEMPTS = 4
+
+/** Captures a value. False if JSON.stringify would make it undefined. */
+export function captureValue(tape: Tape, value: unknown): boolean {
+  if (hasEnumerable(objectPrototype)) return captureProperty(tape, NO_RULES, { '': value }, '', value)
+  return walkRoot(tape, value, isArray(value) ? tape.vocabulary.elements : tape.vocabulary.root)
+}
+
+/** A row: like the elements of an array, but each a value of its own. */
+export function captureRow(tape: Tape, row: unknown): boolean {
+  if (hasEnumerable(objectPrototype)) return captureProperty(tape, NO_RULES, { '': row }, '', row)
+  return walkRoot(tape, row, tape.vocabulary.rows)
+}
+
+/** Whatever it is. Its key is only written if it has JSON. */
+export function walk(tape: Tape, name: string | number, value: unknown, key: Key | undefined, place: Place): boolean {
+  switch (typeof value) {
+    case 'string':
+      writeKey(tape, key, name)
+      tape.room()
+      tape.string(value)
+      return true
+    case 'number':
+      writeKey(tape, key, name)
+      tape.room()
+      tape.number(value)
+      return true
+    case 'boolean':
+      writeKey(tape, key, name)
+      tape.literal(value ? TRUE : FALSE)
+      return true
+    case 'object':
+      if (value !== null) return walkObject(tape, name, value, key, place)
+      writeKey(tape, key, name)
+      tape.literal(NULL)
+      return true
+    case 'function':
+    case 'bigint':
+      // oxlint-disable-next-line typescript/no-unsafe-type-assertion
+      return captureExactly(tape, name, value, (value as unknown as { toJSON?: unknown }).toJSON, key)
+    default:
+      return false
+  }
+}
+
+function walkObject(tape: Tape, name: string | number, value: object, key: Key | undefined, place: Place): boolean {
+  if (isProxy(value)) return captureExactly(tape, name, value, toJsonOf(value), key)
+  if (!isArray(value) && prototypeOf(value) !== objectPrototype && captureShortcut(tape, name, value, key)) return true
+  return walkRead(tape, name, value, toJsonOf(value), key, place)
+}
+
+/** As `walk`, for an object that is no proxy and whose `toJSON` was read. */
+export function walkRead(
+  tape: Tape,
+  name: string | number,
+  value: object,
+  toJSON: unknown,
+  key: Key | undefined,
+  place: Place,
+): boolean {
+  if (typeof toJSON === 'function') return captureExactly(tape, name, value, toJSON, key)
+  if (isArray(value)) {
+    writeKey(tape, key, name)
+    walkArray(tape, name, value, place)
+    return true
+  }
+  if (!isPlain(value)) return captureExactly(tape, name, value, undefined, key)
+  writeKey(tape, key, name)
+  // oxlint-disable-next-line typescript/no-unsafe-type-assertion
+  walkKeys(tape, name, value as Record<string, unknown>, place)
+  return true
+}
+
+// oxlint-disable-next-line typescript/no-unsafe-type-assertion
+function toJsonOf(value: object): unknown {
+  return (value as { toJSON?: unknown }).toJSON
+}
+
+/** Whether `for…in` tells exactly its keys, and it stands for no primitive. */
+function isPlain(value: object): boolean {
+  const prototype = prototypeOf(value)
+  if (prototype === objectPrototype) return true
+  if (isBoxed(value) || isRawJson(value) || isTypedArray(value)) return false
+  return prototype === null || isPlainPrototype(prototype)
+}
+
+/** An object that `isPlain`. */
+function walkKeys(tape: Tape, name: string | number, value: Record<string, unknown>, place: Place): void {
+  if (DEEPEST <= tape.depth) {
+    captureContainer(tape, name, value)
+    return
+  }
+  if (0 < place.hopeless) {
+    place.hopeless -= 1
+    stringifyObject(tape, name, value)
+    return
+  }
+  enter(tape, name, value)
+  tape.literal(OPEN_OBJECT)
+  const limit = tape.score + HOPELESS
+  let isHopeless = false
+  let previous: Key | undefined
+  let predicted = place.first
+  // Inherited keys there are none.
+  // oxlint-disable-next-line guard-for-in
+  for (const k in value) {
+    if (!isHopeless && limit < tape.score) {
+      // The rest of its keys are not worth learning. What was read stays as it is written.
+      isHopeless = true
+      place.hopeless = PENANCE
+      tape.score = limit - HOPELESS
+    }
+    let key: Key
+    if (isHopeless) key = UNKNOWN
+    else if (predicted !== undefined && predicted.name === k) key = predicted
+    else {
+      if (previous === undefined && isBoxed(value)) break
+      key = mispredicted(tape, place, previous, k)
+    }
+    const x = value[k]
+    if (tape.wordLimit < tape.w || tape.doubleLimit < tape.d) tape.next()
+    switch (typeof x) {
+      case 'string':
+        if (key === UNKNOWN) tape.name(k)
+        else tape.words[tape.w++] = key.word
+        tape.string(x)
+        break
+      case 'number':
+        if (key === UNKNOWN) tape.name(k)
+        else tape.words[tape.w++] = key.word
+        tape.number(x)
+        break
+      case 'boolean':
+        if (key === UNKNOWN) tape.name(k)
+        else tape.words[tape.w++] = key.word
+        tape.words[tape.w++] = x ? TRUE : FALSE
+        break
+      case 'object':
+        if (x === null) {
+          if (key === UNKNOWN) tape.name(k)
+          else tape.words[tape.w++] = key.word
+          tape.words[tape.w++] = NULL
+        } else walkObject(tape, k, x, key, key.place)
+        break
+      case 'function':
+      case 'bigint':
+        walk(tape, k, x, key, key.place)
+        break
+      default:
+    }
+    previous = key
+    predicted = key.next
+  }
+  tape.depth -= 1
+  if (previous === undefined && isBoxed(value)) {
+    // It stands for a primitive after all. Nothing was read.
+    tape.w -= 1
+    captureExactly(tape, name, value, undefined, undefined)
+    return
+  }
+  tape.literal(CLOSE_OBJECT)
+}
+
+/** The key that came instead. */
+function mispredicted(tape: Tape, place: Place, previous: Key | undefined, name: string): Key {
+  let key = place.keys.get(name)
+  tape.score += 1
+  if (key === undefined) {
+    tape.score += 3
+    key = tape.vocabulary.learn(name)
+    if (key === UNKNOWN) return key
+    place.keys.set(name, key)
+  }
+  if (previous === undefined) place.first = key
+  else if (previous !== UNKNOWN) previous.next = key
+  return key
+}
+
+/** The object as text, from where all that is learned from its keys would be lost. */
+function stringifyObject(tape: Tape, name: string | number, value: object): void {
+  const text = stringified(value)
+  if (text === undefined) captureContainer(tape, name, value)
+  else tape.json(text, 0, text.length)
+}
+
+/** Undefined where the engine gives up and we do not: for depth and length; and for circles, of which it does not see the start. */
+function stringified(value: unknown): string | undefined {
+  try {
+    return stringifyJson(value)
+  } catch (error) {
+    const mayGoOn = error instanceof RangeError || (error instanceof TypeError && CIRCULAR.test(error.message))
+    if (mayGoOn) return undefined
+    throw error
+  }
+}
+
+const CIRCULAR = /^Converting circular structure/
+
+function walkArray(tape: Tape, name: string | number, value: readonly unknown[], place: Place): void {
+  if (DEEPEST <= tape.depth) {
+    captureContainer(tape, name, value)
+    return
+  }
+  enter(tape, name, value)
+  tape.literal(OPEN_ARRAY)
+  walkElements(tape, value, 0, value.length, place)
+  tape.literal(CLOSE_ARRAY)
+  tape.depth -= 1
+}
+
+/** Elements from `start` to `length`, which is what the array's was when it was come to. */
+export function walkElements(tape: Tape, value: readonly unknown[], start: number, length: number, place: Place): void {
+  let index = start
+  let before = tape.score
+  let judgement = start + WINDOW
+  let objects = 0
+  const size = tape.w + tape.b + tape.d
+  const segments = tape.sealed.length
+  if (start === 0 && 0 < place.hopeless && WINDOW < length && isOrdinary(value)) {
+    place.hopeless -= 1
+    stringifyRest(tape, value, 0, length)
+    return
+  }
+  if (place.capture !== undefined && index < length) index = runCapture(tape, value, index, length, place)
+  while (index < length) {
+    if (judgement <= index) {
+      // The first elements only teach their keys.
+      const isHopeless = WINDOW < judgement - start && HOPELESS_ELEMENTS < tape.score - before
+      if (isHopeless && WINDOW / 2 < length - index && isOrdinary(value)) {
+        place.hopeless = PENANCE
+        tape.score = before
+        stringifyRest(tape, value, index, length)
+        return
+      }
+      const isSmall = tape.sealed.length === segments && tape.w + tape.b + tape.d - size < JUDGED_AT * WINDOW
+      if (
+        HAS_FAST_STRINGIFY &&
+        isSmall &&
+        judgement - start === JUDGED_AT &&
+        JUDGED_AT + WINDOW * 2 < length &&
+        WINDOW <= objects &&
+        place.attempts === ATTEMPTS &&
+        isOrdinary(value)
+      ) {
+        stringifyRest(tape, value, index, length)
+        return
+      }
+      if (
+        WINDOW <= objects &&
+        place.capture === undefined &&
+        place.attempts < ATTEMPTS &&
+        WINDOW * 3 <= length &&
+        !isHopeless
+      ) {
+        place.attempts += 1
+        const sketch = new Sketch()
+        addElements(sketch, value, Math.max(0, index - WINDOW * 2), index)
+        place.capture = generate(tape.vocabulary, sketch, place, false)
+        if (place.capture !== undefined) {
+          index = runCapture(tape, value, index, length, place)
+          judgement = index + WINDOW
+          continue
+        }
+      }
+      before = tape.score
+      judgement = index + WINDOW
+    }
+    const x = value[index]
+    if (tape.wordLimit < tape.w || tape.doubleLimit < tape.d) tape.next()
+    switch (typeof x) {
+      case 'string':
+        tape.string(x)
+        index += 1
+        if (RUN <= length - index) index = walkStrings(tape, value, index, length, place)
+        continue
+      case 'number':
+        tape.number(x)
+        index += 1
+        if (RUN <= length - index) index = walkNumbers(tape, value, index, length, (x | 0) === x, place)
+        continue
+      case 'boolean':
+        tape.words[tape.w++] = x ? TRUE : FALSE
+        break
+      case 'object':
+        if (x === null) tape.words[tape.w++] = NULL
+        else {
+          objects += 1
+          if (!walkObject(tape, index, x, undefined, place)) tape.literal(NULL)
+        }
+        break
+      default:
+        if (!walk(tape, index, x, undefined, place)) tape.literal(NULL)
+    }
+    index += 1
+  }
+  if (0 < objects && place.capture === undefined && length < WINDOW * 3) sample(tape, value, length, place)
+}
+
+/** Nothing but its elements decides what JSON.stringify makes of it. */
+function isOrdinary(value: readonly unknown[]): boolean {
+  return prototypeOf(value) === arrayPrototype && !isProxy(value)
+}
+
+/** The rest of an array as text. */
+function stringifyRest(tape: Tape, value: readonly unknown[], start: number, length: number): void {
+  const rest: unknown[] = []
+  // So that every `toJSON` is told the index of its value.
+  for (let index = 0; index < start; index += 1) rest.push(null)
+  for (let index = start; index < length; index += 1) rest.push(value[index])
+  // `Array.prototype.toJSON` is of no concern to it.
+  setPrototypeOf(rest, null)
+  const text = stringified(rest)
+  if (text !== undefined) {
+    tape.json(text, 1 + start * 'null,'.length, text.length - 1)
+    return
+  }
+  for (let index = start; index < length; index += 1) {
+    if (!captureProperty(tape, NO_RULES, value, String(index), rest[index])) tape.literal(NULL)
+  }
+}
+
+/** An element that a run has read and that is no part of it. */
+function walkElement(tape: Tape, index: number, value: unknown, place: Place): void {
+  if (!walk(tape, index, value, undefined, place)) tape.literal(NULL)
+}
+
+/** Strings from `start` on, and the first element that is none. Tells where the next one is. */
+function walkStrings(tape: Tape, value: readonly unknown[], start: number, length: number, place: Place): number {
+  let index = start
+  while (index < length) {
+    if (tape.wordLimit < tape.w) tape.next()
+    const { words } = tape
+    const end = Math.min(length, index + tape.wordLimit - tape.w + 1)
+    // Locals: each store into a property would tell the collector.
+    let text = ''
+    let { w } = tape
+    let x: unknown = ''
+    for (; index < end; index += 1) {
+      x = value[index]
+      if (typeof x !== 'string' || SHORT_STRING < x.length || LONG_ROPE / 2 < text.length) break
+      words[w] = (x.length << 4) | ROPE
+      w += 1
+      text += x
+    }
+    tape.w = w
+    tape.text += text
+    if (LONG_ROPE < tape.text.length) tape.flushLong()
+    if (index === end) continue
+    tape.room()
+    index += 1
+    if (typeof x !== 'string') {
+      walkElement(tape, index - 1, x, place)
+      return index
+    }
+    tape.string(x)
+  }
+  return index
+}
+
+/** As `walkStrings`, for numbers. */
+function walkNumbers(
+  tape: Tape,
+  value: readonly unknown[],
+  start: number,
+  length: number,
+  areInts: boolean,
+  place: Place,
+): number {
+  const index = captureNumbers(tape, value, start, length, areInts, copyInts, copyDoubles)
+  if (index === length) return index
+  const x = tape.stopped
+  tape.stopped = undefined
+  tape.room()
+  walkElement(tape, index, x, place)
+  return index + 1
+}
+
+/** Copies numbers from `start` to `end` to the stream, at `at`; tells how many. What is none of them goes to `tape.stopped`. */
+type Copy<Stream> = (
+  tape: Tape,
+  value: readonly unknown[],
+  start: number,
+  end: number,
+  stream: Stream,
+  at: number,
+) => number
+
+/** Numbers from `start` on, integers before doubles. Tells where the first element stands that is none. */
+export function captureNumbers(
+  tape: Tape,
+  value: readonly unknown[],
+  start: number,
+  length: number,
+  areInts: boolean,
+  copyIntsTo: Copy<Int32Array>,
+  copyDoublesTo: Copy<Float64Array>,
+): number {
+  let index = start
+  if (areInts) {
+    index = captureInts(tape, value, start, length, copyIntsTo)
+    if (index === length || typeof tape.stopped !== 'number') return index
+    tape.room()
+    tape.number(tape.stopped)
+    index += 1
+  }
+  return captureDoubles(tape, value, index, length, copyDoublesTo)
+}
+
+function captureInts(
+  tape: Tape,
+  value: readonly unknown[],
+  start: number,
+  length: number,
+  copy: Copy<Int32Array>,
+): number {
+  let index = start
+  while (index < length) {
+    if (tape.wordLimit < tape.w) tape.next()
+    const at = tape.w
+    const end = Math.min(length, index + tape.wordLimit - at + 1)
+    const count = copy(tape, value, index, end, tape.words, at + 1)
+    tape.words[at] = (count << 4) | INTS
+    tape.w = at + 1 + count
+    index += count
+    if (index < end) return index
+  }
+  return index
+}
+
+function captureDoubles(
+  tape: Tape,
+  value: readonly unknown[],
+  start: number,
+  length: number,
+  copy: Copy<Float64Array>,
+): number {
+  let index = start
+  while (index < length) {
+    tape.room()
+    const end = Math.min(length, index + tape.doubleLimit - tape.d + 1)
+    const count = copy(tape, value, index, end, tape.doubles, tape.d)
+    tape.words[tape.w++] = (count << 4) | DOUBLES
+    tape.d += count
+    index += count
+    if (index < end) return index
+  }
+  return index
+}
+
+/** How many integers stand from `start` on; the element that is none is in `stopped`. */
+function copyInts(
+  tape: Tape,
+  value: readonly unknown[],
+  start: number,
+  end: number,
+  words: Int32Array,
+  at: number,
+): number {
+  let to = at
+  for (let index = start; index < end; index += 1) {
+    const x = value[index]
+    if (typeof x !== 'number' || (x | 0) !== x) {
+      tape.stopped = x
+      break
+    }
+    words[to] = x
+    to += 1
+  }
+  return to - at
+}
+
+function copyDoubles(
+  tape: Tape,
+  value: readonly unknown[],
+  start: number,
+  end: number,
+  doubles: Float64Array,
+  at: number,
+): number {
+  let to = at
+  for (let index = start; index < end; index += 1) {
+    const x = value[index]
+    if (typeof x !== 'number') {
+      tape.stopped = x
+      break
+    }
+    doubles[to] = x
+    to += 1
+  }
+  return to - at
+}
+
+/** The generated capture of the elements from `start` on. Tells where it gave up: too many were of other shapes. */
+function runCapture(tape: Tape, value: readonly unknown[], start: number, length: number, place: Place): number {
+  const { capture } = place
+  if (capture === undefined) return start
+  const { missed } = tape
+  const index = capture(tape, value, start, length)
+  tape.missed = missed
+  if (index < length) place.capture = undefined
+  return index
+}
+
+/** Short arrays teach over several calls. */
+function sample(tape: Tape, value: readonly unknown[], length: number, place: Place): void {
+  if (ATTEMPTS <= place.attempts) return
+  place.sketch ??= new Sketch()
+  addElements(place.sketch, value, 0, Math.min(length, LONGEST_SAMPLE))
+  if (place.sketch.count < SAMPLES) return
+  place.attempts += 1
+  place.capture = generate(tape.vocabulary, place.sketch, place, false)
+  place.sketch = undefined
+}
+
+/** What the elements are, without running any code of theirs. */
+function addElements(sketch: Sketch, value: readonly unknown[], start: number, end: number): void {
+  for (let index = start; index < end; index += 1) sketch.add(descriptorOf(value, index)?.value, 0)
+}
+
+/** What a generated function leaves to the walk. `anchors` are the containers it is in, each with its name. */
+export function captureOther(
+  tape: Tape,
+  value: unknown,
+  key: Key | undefined,
+  place: Place,
+  name: string | number,
+  anchors: readonly unknown[] | undefined,
+): void {
+  const { depth } = tape
+  anchor(tape, anchors)
+  tape.room()
+  if (!walk(tape, name, value, key, place) && key === undefined) tape.literal(NULL)
+  tape.depth = depth
+}
+
+/** The same for an object that is no proxy and whose `toJSON` was read. */
+export function captureRead(
+  tape: Tape,
+  value: object,
+  toJSON: unknown,
+  key: Key | undefined,
+  place: Place,
+  name: string | number,
+  anchors: readonly unknown[] | undefined,
+): void {
+  const { depth } = tape
+  anchor(tape, anchors)
+  tape.room()
+  if (!walkRead(tape, name, value, toJSON, key, place) && key === undefined) tape.literal(NULL)
+  tape.depth = depth
+}
+
+/** The rest of an array of numbers, from one that `tape.stopped` is and that is none. */
+export function captureRest(
+  tape: Tape,
+  value: readonly unknown[],
+  length: number,
+  place: Place,
+  anchors: readonly unknown[],
+): void {
+  const { depth, at, stopped } = tape
+  tape.stopped = undefined
+  anchor(tape, anchors)
+  tape.room()
+  walkElement(tape, at, stopped, place)
+  walkElements(tape, value, at + 1, length, place)
+  tape.depth = depth
+}
+
+function anchor(tape: Tape, anchors: readonly unknown[] | undefined): void {
+  if (anchors === undefined) return
+  for (let index = 0; index < anchors.length; index += 2) {
+    tape.path[tape.depth] = anchors[index]
+    // oxlint-disable-next-line typescript/no-unsafe-type-assertion
+    tape.names[tape.depth] = anchors[index + 1] as string | number
+    tape.depth += 1
+  }
+}
+
+/** How often a root may be of another shape. */
+const MOST_MISSES = 16
+
+/** The value of a call, with what was learned from those before. */
+export function walkRoot(tape: Tape, value: unknown, place: Place): boolean {
+  if (typeof value !== 'object' || value === null || isArray(value)) return walk(tape, '', value, undefined, place)
+  if (place.capture === undefined) {
+    learnRoot(tape, value, place)
+    return walk(tape, '', value, undefined, place)
+  }
+  place.capture(tape, [value], 0, 1)
+  if (0 < tape.missed) {
+    place.misses += 1
+    if (MOST_MISSES < place.misses) {
+      place.misses = 0
+      place.capture = undefined
+    }
+  }
+  return true
+}
+
+function learnRoot(tape: Tape, value: object, place: Place): void {
+  if (ATTEMPTS <= place.attempts) return
+  place.sketch ??= new Sketch()
+  place.sketch.add(value, 0)
+  if (place.sketch.count < SAMPLES) return
+  place.attempts += 1
+  place.capture = generate(tape.vocabulary, place.sketch, place, true)
+  place.sketch = undefined
+}

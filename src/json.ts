@@ -1,0 +1,403 @@
+/** JSON out: the JS thread captures the value, a task prints it. */
+
+import { captureProperty, NO_RULES, type Rules } from './capture/exact.ts'
+import { Vocabulary } from './capture/place.ts'
+import { Tape } from './capture/tape.ts'
+import { captureRow, captureValue } from './capture/walk.ts'
+import { allocate, allocateNow, resultOf, type Bytes } from './bytes.ts'
+import { invalidType, invalidValue } from './errors.ts'
+import {
+  bufferFrom,
+  isArray,
+  isNumberObject,
+  isStringObject,
+  sizeOf,
+  sliceString,
+  toNumber,
+  toText,
+} from './intrinsics.ts'
+import { encodeTape, encodeTapeSync, Slab, takeSpill, takeSpillSync, unwrap, type TapeParts } from './native.ts'
+import { checkKeys, readBoolean, readSignal, tableOf, type Cancellable } from './options.ts'
+import { run } from './pool.ts'
+import { readStream } from './stream.ts'
+
+export interface EncodeOptions extends Cancellable {
+  /** As JSON.stringify's. A function runs on the JS thread, for every key. */
+  readonly replacer?:
+    | ((this: unknown, key: string, value: unknown) => unknown)
+    | readonly (string | number)[]
+    | null
+    | undefined
+  /** As JSON.stringify's. */
+  readonly space?: string | number | undefined
+  /** End with one "\n". @default false */
+  readonly newline?: boolean | undefined
+}
+
+export interface EncodeLinesOptions extends Omit<EncodeOptions, 'space' | 'newline'> {
+  /** A row that cannot be encoded: reject the whole call, or leave it out and report it (in order of index, before the promise settles). @default 'throw' */
+  readonly onBadRow?: 'throw' | ((error: unknown, index: number) => void) | undefined
+}
+
+/** An encoder that learns the shapes of one call site. `encode` and `encodeLines` share one; every log has its own. */
+export interface Encoder {
+  encode(value: unknown, options?: Cancellable): Promise<Bytes>
+  encodeSync(value: unknown): Bytes
+  /** Rejects with ERR_INVALID_ARG_VALUE if the encoder was made with `space` or `newline`. */
+  encodeLines(
+    rows: Iterable<unknown> | AsyncIterable<unknown>,
+    options?: Pick<EncodeLinesOptions, 'onBadRow' | 'signal'>,
+  ): Promise<Bytes>
+}
+
+/** What `EncodeOptions` come to. */
+interface Form {
+  readonly rules: Rules
+  readonly gap: string
+  readonly newline: boolean
+}
+
+const DEFAULT_FORM: Form = { rules: NO_RULES, gap: '', newline: false }
+
+const SYNC_KEYS = tableOf({ replacer: true, space: true, newline: true })
+const ENCODE_KEYS = tableOf({ replacer: true, space: true, newline: true, signal: true })
+const LINES_KEYS = tableOf({ replacer: true, onBadRow: true, signal: true })
+const SIGNAL_KEYS = tableOf({ signal: true })
+const ENCODER_LINES_KEYS = tableOf({ onBadRow: true, signal: true })
+
+/**
+ * The bytes of `Buffer.from(JSON.stringify(value, replacer, space))`, exactly, made off the JS thread.
+ * Rejects with the error JSON.stringify would throw, and with a TypeError where it would return undefined.
+ * Results above V8's string limit are fine. Nesting depth is bounded by memory only.
+ */
+export async function encode(value: unknown, options?: EncodeOptions): Promise<Bytes> {
+  if (options === undefined) return await shared.encode(value, DEFAULT_FORM, undefined)
+  checkKeys(options, ENCODE_KEYS)
+  const { replacer, space, newline, signal: given } = options
+  const signal = readSignal(given)
+  return await shared.encode(value, readForm(replacer, space, newline), signal)
+}
+
+/** The same bytes at once, on this thread: for loggers, exit handlers and small values. Throws what `encode` would reject with. */
+export function encodeSync(value: unknown, options?: Omit<EncodeOptions, 'signal'>): Bytes {
+  if (options === undefined) return shared.encodeSync(value, DEFAULT_FORM)
+  checkKeys(options, SYNC_KEYS)
+  const { replacer, space, newline } = options
+  return shared.encodeSync(value, readForm(replacer, space, newline))
+}
+
+/**
+ * One JSON document and "\n" per row; no row holds a raw line break.
+ * A row that JSON.stringify would make undefined is a bad row. No rows: an empty Buffer.
+ */
+export async function encodeLines(
+  rows: Iterable<unknown> | AsyncIterable<unknown>,
+  options?: EncodeLinesOptions,
+): Promise<Bytes> {
+  if (options === undefined) return await shared.encodeLines(rows, DEFAULT_FORM, undefined, undefined)
+  checkKeys(options, LINES_KEYS)
+  const { replacer, onBadRow, signal: given } = options
+  const signal = readSignal(given)
+  const onBad = readOnBadRow(onBadRow)
+  return await shared.encodeLines(rows, readForm(replacer, undefined, undefined), onBad, signal)
+}
+
+export function createEncoder(options?: Omit<EncodeOptions, 'signal'>): Encoder {
+  if (options === undefined) return new OwnEncoder(DEFAULT_FORM)
+  checkKeys(options, SYNC_KEYS)
+  const { replacer, space, newline } = options
+  return new OwnEncoder(readForm(replacer, space, newline))
+}
+
+class OwnEncoder implements Encoder {
+  readonly #form: Form
+  readonly #press = new Press()
+
+  constructor(form: Form) {
+    this.#form = form
+  }
+
+  async encode(value: unknown, options?: Cancellable): Promise<Bytes> {
+    if (options === undefined) return await this.#press.encode(value, this.#form, undefined)
+    checkKeys(options, SIGNAL_KEYS)
+    return await this.#press.encode(value, this.#form, readSignal(options.signal))
+  }
+
+  encodeSync(value: unknown): Bytes {
+    return this.#press.encodeSync(value, this.#form)
+  }
+
+  async encodeLines(
+    rows: Iterable<unknown> | AsyncIterable<unknown>,
+    options: Pick<EncodeLinesOptions, 'onBadRow' | 'signal'> = {},
+  ): Promise<Bytes> {
+    checkKeys(options, ENCODER_LINES_KEYS)
+    const { onBadRow, signal: given } = options
+    const signal = readSignal(given)
+    const onBad = readOnBadRow(onBadRow)
+    const { gap, newline } = this.#form
+    if (gap !== '') throw invalidValue('options.space', 'cannot be that of an encoder of lines', gap)
+    if (newline) throw invalidValue('options.newline', 'cannot be that of an encoder of lines', newline)
+    return await this.#press.encodeLines(rows, this.#form, onBad, signal)
+  }
+}
+
+type OnBadRow = (error: unknown, index: number) => void
+
+/** Values up to this size of tape are printed at once: a task would cost the thread more. */
+const AT_ONCE = 16 * 1024
+
+/** What an encoder learns, and the tapes it writes. */
+class Press {
+  readonly #vocabulary = new Vocabulary()
+  /** Tapes that nothing is captured on, and no task reads. */
+  readonly #idle: Tape[] = []
+  /** What results were larger than tapes let expect, at most, of late. */
+  #ratio = FIRST_RATIO
+
+  encode(value: unknown, form: Form, signal: AbortSignal | undefined): Bytes | Promise<Bytes> {
+    const tape = this.#capture(value, form)
+    return this.#printSmall(tape, form, AT_ONCE) ?? this.#print(tape, form, signal)
+  }
+
+  encodeSync(value: unknown, form: Form): Bytes {
+    const tape = this.#capture(value, form)
+    return this.#printSmall(tape, form, SLAB_SIZE / 2) ?? this.#printNow(tape, form)
+  }
+
+  async encodeLines(
+    rows: unknown,
+    form: Form,
+    onBad: OnBadRow | undefined,
+    signal: AbortSignal | undefined,
+  ): Promise<Bytes> {
+    const tape = this.#take()
+    try {
+      const lines = new Lines(tape, form.rules, onBad)
+      if (isArray(rows)) for (let index = 0; index < rows.length; index += 1) lines.add(rows[index])
+      else if (isIterable(rows)) for (const row of rows) lines.add(row)
+      else if (isAsyncIterable(rows)) await readStream(rows, signal, (row) => lines.add(row))
+      else throw invalidType('rows', 'an iterable or an async iterable', rows)
+      // A row may have aborted it.
+      signal?.throwIfAborted()
+      if (tape.hasNothing) {
+        this.#give(tape)
+        return allocate(0)
+      }
+    } catch (error) {
+      this.#give(tape)
+      throw error
+    }
+    return this.#printSmall(tape, form, AT_ONCE) ?? (await this.#print(tape, form, signal))
+  }
+
+  #take(): Tape {
+    return this.#idle.pop() ?? new Tape(this.#vocabulary, slab.native)
+  }
+
+  #give(tape: Tape): void {
+    tape.reset()
+    if (this.#idle.length < MOST_IDLE) this.#idle.push(tape)
+  }
+
+  #capture(value: unknown, { rules, newline }: Form): Tape {
+    const tape = this.#take()
+    try {
+      const isValue = rules === NO_RULES ? captureValue(tape, value) : captureWith(tape, rules, value)
+      if (!isValue) throw noJson('the value')
+      if (newline) tape.row()
+      return tape
+    } catch (error) {
+      this.#give(tape)
+      throw error
+    }
+  }
+
+  /** At once, if it is small. */
+  #printSmall(tape: Tape, { gap }: Form, most: number): Bytes | undefined {
+    if (!tape.isSmall || gap !== '') return undefined
+    const size = tape.smallSize
+    if (most < size) return undefined
+    const bytes = slab.print(tape, size)
+    if (bytes !== undefined) this.#give(tape)
+    return bytes
+  }
+
+  #printNow(tape: Tape, { gap }: Form): Bytes {
+    const parts = tape.finish()
+    try {
+      const usual = tape.usualSize()
+      const out = allocateNow(this.#predict(usual))
+      const size = unwrap(encodeTapeSync(parts, this.#vocabulary.lexicon, gap, out))
+      this.#learn(usual, size)
+      if (size <= out.length) return resultOf(out, size)
+      const whole = allocateNow(size)
+      unwrap(takeSpillSync(parts, whole))
+      return whole
+    } finally {
+      tape.unfinish()
+      this.#give(tape)
+    }
+  }
+
+  async #print(tape: Tape, { gap }: Form, signal: AbortSignal | undefined): Promise<Bytes> {
+    const parts = tape.finish()
+    try {
+      const usual = tape.usualSize()
+      const out = allocate(this.#predict(usual))
+      const size = unwrap(await run((stop) => encodeTape(parts, this.#vocabulary.lexicon, gap, out, stop), { signal }))
+      this.#learn(usual, size)
+      return size <= out.length ? resultOf(out, size) : await takeLarger(parts, size, signal)
+    } finally {
+      tape.unfinish()
+      this.#give(tape)
+    }
+  }
+
+  #predict(usual: number): number {
+    return Math.ceil(usual * this.#ratio) + SLACK
+  }
+
+  #learn(usual: number, size: number): void {
+    this.#ratio = Math.max(size / usual + MARGIN, this.#ratio * FORGETTING)
+  }
+}
+
+const MOST_IDLE = 4
+const FIRST_RATIO = 1.25
+const MARGIN = 0.02
+const FORGETTING = 0.99
+/** More than is asked for at once by what prints strings. */
+const SLACK = 32 * 1024
+
+/** What the memory made for a result had no room for. */
+async function takeLarger(parts: TapeParts, size: number, signal: AbortSignal | undefined): Promise<Bytes> {
+  const whole = allocate(size)
+  unwrap(await run((stop) => takeSpill(parts, whole, stop), { signal, first: true }))
+  return whole
+}
+
+class Lines {
+  readonly #tape: Tape
+  readonly #rules: Rules
+  readonly #onBad: OnBadRow | undefined
+  #index = 0
+
+  constructor(tape: Tape, rules: Rules, onBad: OnBadRow | undefined) {
+    this.#tape = tape
+    this.#rules = rules
+    this.#onBad = onBad
+  }
+
+  add(row: unknown): void {
+    const tape = this.#tape
+    const index = this.#index
+    this.#index += 1
+    const mark = this.#onBad === undefined ? undefined : tape.mark()
+    try {
+      const isValue = this.#rules === NO_RULES ? captureRow(tape, row) : captureWith(tape, this.#rules, row)
+      if (!isValue) throw noJson(`row ${index}`)
+      tape.row()
+    } catch (error) {
+      if (this.#onBad === undefined || mark === undefined) throw error
+      tape.goBack(mark)
+      this.#onBad(error, index)
+    }
+  }
+}
+
+function captureWith(tape: Tape, rules: Rules, value: unknown): boolean {
+  return captureProperty(tape, rules, { '': value }, '', value)
+}
+
+const SLAB_SIZE = 64 * 1024
+
+/** Memory that small results share, as those of Node's pool do. */
+class SharedSlab {
+  readonly native: Slab = new Slab()
+  #memory = new ArrayBuffer(0)
+  #offset = SLAB_SIZE
+
+  /** Undefined where it is too large after all. */
+  print(tape: Tape, expected: number): Bytes | undefined {
+    // Anybody who has a result can transfer its memory away.
+    if (SLAB_SIZE - this.#offset < expected || sizeOf(this.#memory) === 0) this.#replace()
+    let size = tape.encodeInto(this.#offset)
+    if (size < 0) {
+      this.#replace()
+      size = tape.encodeInto(0)
+      if (size < 0) return undefined
+    }
+    const bytes = bufferFrom(this.#memory, this.#offset, size)
+    this.#offset += (size + 7) & ~7
+    return bytes
+  }
+
+  #replace(): void {
+    this.#memory = new ArrayBuffer(SLAB_SIZE)
+    this.#offset = 0
+    this.native.replace(new Uint8Array(this.#memory))
+  }
+}
+
+const slab = new SharedSlab()
+const shared = new Press()
+
+function readForm(replacer: unknown, space: unknown, newline: unknown): Form {
+  const hasNewline = readBoolean('options.newline', newline, false)
+  const rules = readReplacer(replacer)
+  return { rules, gap: readSpace(space), newline: hasNewline }
+}
+
+/** As JSON.stringify reads it: what is neither function nor array is as if it were not there. */
+function readReplacer(replacer: unknown): Rules {
+  // oxlint-disable-next-line typescript/no-unsafe-type-assertion
+  if (typeof replacer === 'function') return { replace: replacer as NonNullable<Rules['replace']>, keys: undefined }
+  if (!isArray(replacer)) return NO_RULES
+  const keys = new Set<string>()
+  const { length } = replacer
+  for (let index = 0; index < length; index += 1) {
+    const item = replacer[index]
+    if (typeof item === 'string') keys.add(item)
+    else if (typeof item === 'number' || isNumberObject(item) || isStringObject(item)) keys.add(toText(item))
+  }
+  return { replace: undefined, keys: [...keys] }
+}
+
+const MOST_SPACE = 10
+
+/** As JSON.stringify reads it. */
+function readSpace(given: unknown): string {
+  let space = given
+  if (isNumberObject(space)) space = toNumber(space)
+  else if (isStringObject(space)) space = toText(space)
+  if (typeof space === 'string') return sliceString(space, 0, MOST_SPACE)
+  if (typeof space !== 'number') return ''
+  const count = Math.min(MOST_SPACE, Math.trunc(space))
+  return 1 <= count ? ' '.repeat(count) : ''
+}
+
+function readOnBadRow(onBadRow: unknown): OnBadRow | undefined {
+  if (onBadRow === undefined || onBadRow === 'throw') return undefined
+  // oxlint-disable-next-line typescript/no-unsafe-type-assertion
+  if (typeof onBadRow === 'function') return onBadRow as OnBadRow
+  throw invalidType('options.onBadRow', "'throw' or of type function", onBadRow)
+}
+
+function noJson(what: string): TypeError {
+  const error = new TypeError(`${what} has no JSON: JSON.stringify makes it undefined`)
+  return Object.assign(error, { code: 'ERR_INVALID_ARG_VALUE' })
+}
+
+function isIterable(value: unknown): value is Iterable<unknown> {
+  return hasMethod(value, Symbol.iterator)
+}
+
+function isAsyncIterable(value: unknown): value is AsyncIterable<unknown> {
+  return hasMethod(value, Symbol.asyncIterator)
+}
+
+function hasMethod(value: unknown, name: symbol): boolean {
+  if (value === null || value === undefined) return false
+  return typeof Reflect.get(Object(value), name) === 'function'
+}
