@@ -24,7 +24,7 @@ import {
 } from '../intrinsics.ts'
 import { circularError } from './circular.ts'
 import { isPlainBuffer, isPlainDate, timeOf } from './usual.ts'
-import { UNKNOWN, writeKey, type Key } from './place.ts'
+import { writeKey, type Key } from './place.ts'
 import { CLOSE_ARRAY, CLOSE_OBJECT, FALSE, NULL, OPEN_ARRAY, OPEN_OBJECT, TRUE, type Tape } from './tape.ts'
 
 /** `replacer`, as JSON.stringify understands it. */
@@ -115,7 +115,7 @@ class Exact {
         continue
       }
       const key = keys[at] ?? ''
-      this.#start(value, key, value[key], UNKNOWN)
+      this.#start(value, key, value[key], tape.vocabulary.unknown)
     }
     return true
   }

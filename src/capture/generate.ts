@@ -9,7 +9,7 @@
 import { compileFunction } from 'node:vm'
 import { isArray, isDate, isProxy, objectPrototype, prototypeOf, stringifyJson } from '../intrinsics.ts'
 import { datePrototype, dateToISOString, dateToJSON, dateToPrimitive, dateValueOf, timeOf } from './usual.ts'
-import { UNKNOWN, type Key, type Place, type Vocabulary } from './place.ts'
+import type { Key, Place, Vocabulary } from './place.ts'
 import type { Sketch, Variant } from './sketch.ts'
 import {
   CLOSE_ARRAY,
@@ -264,7 +264,7 @@ class Generator {
   /** As the walk would know it. */
   #key(place: Place, previous: Key | undefined, name: string): Key {
     const known = place.keys.get(name) ?? this.#vocabulary.learn(name)
-    if (known === UNKNOWN) throw new Full()
+    if (known.isUnknown) throw new Full()
     place.keys.set(name, known)
     if (previous === undefined) place.first ??= known
     else previous.next ??= known

@@ -20,7 +20,8 @@ export class Vocabulary {
   readonly #keys = new Map<string, number>()
   /** The places of the keys that came when there were too many of them. */
   readonly #others = new Map<string, Key>()
-  readonly #other: Place = new Place()
+  /** The key that is not worth learning, and the place of all values behind such keys. */
+  readonly unknown: Key = new Key('', NAME, new Place())
   #count = 0
 
   /** The word of a text; undefined when there are too many. */
@@ -29,19 +30,19 @@ export class Vocabulary {
     return index < 0 ? undefined : (index << 4) | ENTRY
   }
 
-  /** A key not seen in this place before; `UNKNOWN` for one that is not worth learning. */
+  /** A key not seen in this place before; `unknown` for one that is not worth learning. */
   learn(key: string): Key {
-    if (LONGEST_KEY < key.length || isIndex(key)) return UNKNOWN
+    if (LONGEST_KEY < key.length || isIndex(key)) return this.unknown
     const other = this.#others.get(key)
     if (other !== undefined) return other
     const word = this.#keys.get(key) ?? this.word(`${stringifyJson(key)}:`)
-    if (word === undefined) return UNKNOWN
+    if (word === undefined) return this.unknown
     this.#keys.set(key, word)
     if (this.#count < MOST_KEYS) {
       this.#count += 1
       return new Key(key, word, new Place())
     }
-    const late = new Key(key, word, this.#other)
+    const late = new Key(key, word, this.unknown.place)
     this.#others.set(key, late)
     return late
   }
@@ -64,6 +65,11 @@ export class Key {
     this.word = word
     this.place = place
   }
+
+  /** It has no word, and is written out. */
+  get isUnknown(): boolean {
+    return this.word === NAME
+  }
 }
 
 /** Where a value stands, whichever value it is: behind which keys. The elements of an array share its place. */
@@ -81,13 +87,10 @@ export class Place {
   misses = 0
 }
 
-/** The key of no place. */
-export const UNKNOWN: Key = new Key('', NAME, new Place())
-
 /** What stands before the value of a property; nothing before an element. */
 export function writeKey(tape: Tape, key: Key | undefined, name: string | number): void {
   if (key === undefined) return
   tape.room()
-  if (key === UNKNOWN) tape.name(String(name))
+  if (key.isUnknown) tape.name(String(name))
   else tape.words[tape.w++] = key.word
 }

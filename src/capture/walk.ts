@@ -21,7 +21,7 @@ import { captureContainer, captureProperty, captureExactly, captureShortcut, ent
 import { generate } from './generate.ts'
 import { Sketch } from './sketch.ts'
 import { hasEnumerable, isPlainPrototype } from './plain.ts'
-import { UNKNOWN, writeKey, type Key, type Place } from './place.ts'
+import { writeKey, type Key, type Place } from './place.ts'
 import {
   CLOSE_ARRAY,
   CLOSE_OBJECT,
@@ -171,7 +171,7 @@ function walkKeys(tape: Tape, name: string | number, value: Record<string, unkno
       tape.score = limit - HOPELESS
     }
     let key: Key
-    if (isHopeless) key = UNKNOWN
+    if (isHopeless) key = tape.vocabulary.unknown
     else if (predicted !== undefined && predicted.name === k) key = predicted
     else {
       if (previous === undefined && isBoxed(value)) break
@@ -181,23 +181,23 @@ function walkKeys(tape: Tape, name: string | number, value: Record<string, unkno
     if (tape.wordLimit < tape.w || tape.doubleLimit < tape.d) tape.next()
     switch (typeof x) {
       case 'string':
-        if (key === UNKNOWN) tape.name(k)
+        if (key.isUnknown) tape.name(k)
         else tape.words[tape.w++] = key.word
         tape.string(x)
         break
       case 'number':
-        if (key === UNKNOWN) tape.name(k)
+        if (key.isUnknown) tape.name(k)
         else tape.words[tape.w++] = key.word
         tape.number(x)
         break
       case 'boolean':
-        if (key === UNKNOWN) tape.name(k)
+        if (key.isUnknown) tape.name(k)
         else tape.words[tape.w++] = key.word
         tape.words[tape.w++] = x ? TRUE : FALSE
         break
       case 'object':
         if (x === null) {
-          if (key === UNKNOWN) tape.name(k)
+          if (key.isUnknown) tape.name(k)
           else tape.words[tape.w++] = key.word
           tape.words[tape.w++] = NULL
         } else walkObject(tape, k, x, key, key.place)
@@ -228,11 +228,11 @@ function mispredicted(tape: Tape, place: Place, previous: Key | undefined, name:
   if (key === undefined) {
     tape.score += 3
     key = tape.vocabulary.learn(name)
-    if (key === UNKNOWN) return key
+    if (key.isUnknown) return key
     place.keys.set(name, key)
   }
   if (previous === undefined) place.first = key
-  else if (previous !== UNKNOWN) previous.next = key
+  else if (!previous.isUnknown) previous.next = key
   return key
 }
 

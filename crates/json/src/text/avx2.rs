@@ -256,8 +256,8 @@ unsafe fn push_utf16<const ESCAPE: bool>(units: __m256i, count: usize, dst: *mut
     Pushed { rare, several, threes }
 }
 
-/// The halves of pairs as numbers of twelve bits, which are written as any other: of 21 bits `u000 00hh hhhh hhll llll llll`
-/// the upper nine, for 0x10000 is added to them, and the lower twelve, two of which the first half knows.
+/// The halves of pairs as numbers of twelve bits, which are written as any other: of the 21 bits of a code the upper nine,
+/// for 0x10000 is added to them, and the lower twelve, two of which the first half knows.
 #[target_feature(enable = "avx2")]
 fn halves_of(units: __m256i, high: __m256i, surrogate: __m256i) -> __m256i {
     let ten = _mm256_and_si256(units, _mm256_set1_epi16(0x3ff));

@@ -5,9 +5,9 @@
 //! and so are surrogates without a partner, which UTF-8 cannot say; all others stay what they are.
 //!
 //! Kernels allocate nothing and touch no memory outside what they are given, not even to read: text may end where a page
-//! does. All work alike: a character is one, two or three bytes (each half of a surrogate pair is two of the four), the
-//! vector holds them all in lanes of equal width, and one instruction pushes the bytes that count together. Only what is
-//! rare, six bytes long, leaves the vector.
+//! does. All but the scalar ones work alike: a unit is one, two or three bytes (each half of a surrogate pair is two of
+//! the four, an escape two), a vector holds them in lanes of equal width, and a shuffle pushes the bytes that count
+//! together. Only what is rare leaves the vector: `\u001f`, and surrogates without a partner.
 
 #[cfg(target_arch = "x86_64")]
 mod avx2;
@@ -27,7 +27,7 @@ mod shuffle;
 #[cfg(target_arch = "x86_64")]
 mod sse2;
 
-/// How far a step came: characters of Latin-1 or units of UTF-16, and bytes.
+/// How far a run came, in units of UTF-16 and in bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Progress {
     read: usize,
