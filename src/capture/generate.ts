@@ -6,7 +6,7 @@
  * Text of users enters the source as literals that JSON.stringify made, and nowhere else.
  */
 
-import { compileFunction } from 'node:vm'
+import { compile } from './compile.ts'
 import { isArray, isDate, isProxy, objectPrototype, prototypeOf, stringifyJson } from '../intrinsics.ts'
 import { datePrototype, dateToISOString, dateToJSON, dateToPrimitive, dateValueOf, timeOf } from './usual.ts'
 import type { Key, Place, Vocabulary } from './place.ts'
@@ -27,13 +27,15 @@ import {
   TRUE,
   type Tape,
 } from './tape.ts'
+import { makeCopyDoubles, makeCopyInts } from './loops.ts'
 import { captureNumbers, captureOther, captureRead, captureRest } from './walk.ts'
 
-/** Captures elements from `start` to `end`; tells where it gave up, or `end`. */
+/**
+ * Captures elements from `start` to `end`; tells where it gave up, or `end`. One for roots captures the only element, or
+ * tells -1, with nothing read of it.
+ */
 export type Capture = (tape: Tape, value: readonly unknown[], start: number, end: number) => number
 
-/** So many elements more than a quarter may be of other shapes. */
-const MOST_MISSES = 24
 const MOST_VARIANTS = 4
 /** Nine of ten samples are objects, or nothing is generated. */
 const LEAST_OBJECTS = 0.9
@@ -72,6 +74,8 @@ export function generate(vocabulary: Vocabulary, sketch: Sketch, place: Place, i
 const LEAVE = 'T.w = p; T.d = q; T.text = R + r; r = "";'
 const ENTER =
   'T.reserve(NEED); p = T.w; q = T.d; W = T.words; F = T.doubles; PL = T.wordLimit - NEED; QL = T.doubleLimit - NEED; R = T.text;'
+/** A quarter of the elements may be of other shapes. */
+const MISS = 'if (++T.missed > 2 + ((i - start) >> 2)) { T.w = p; T.d = q; T.text = R; return i + 1; }'
 const LOOK_AT_ROOM = `if (p > PL || q > QL) { ${LEAVE} ${ENTER} }`
 const LOOK_AT_ROPE = `if (r.length > ${LONG_PART}) { ${LEAVE} T.flushLong(); ${ENTER} }`
 
@@ -79,7 +83,6 @@ class Generator {
   readonly #vocabulary: Vocabulary
   readonly #isRoot: boolean
   readonly #constants: unknown[] = []
-  readonly #functions: string[] = []
   #variables = 0
   /** Words that the function may write between two looks at the room. */
   #words = 16
@@ -94,7 +97,6 @@ class Generator {
     const body = this.#value(sketch, 'e', undefined, place, name, [], true)
     if (MOST_ROOM < this.#words) throw new Full()
     const source = `
-      ${this.#functions.join('')}
       const NEED = ${this.#words};
       return function capture(T, v, i, n) {
         let p, q, W, F, PL, QL, R, r = "";
@@ -106,7 +108,7 @@ class Generator {
           ${LOOK_AT_ROOM}
           const e = v[i];
           ${body}
-          R += r;
+          if (r !== "") R += r;
           if (R.length > ${LONG_ROPE}) { r = ""; ${LEAVE} T.flushLong(); ${ENTER} }
         }
         T.w = p; T.d = q; T.text = R;
@@ -114,7 +116,7 @@ class Generator {
       }`
     const known = helpers()
     const names = [...Object.keys(known), ...this.#constants.map((_, index) => `C${index}`)]
-    const make = compile(names, `"use strict"; ${source}`)
+    const make = compile<Capture>(names, `"use strict"; ${source}`)
     return make(...Object.values(known), ...this.#constants)
   }
 
@@ -147,11 +149,10 @@ class Generator {
   ): string {
     const key = property === undefined ? 'undefined' : this.#constant(property.key)
     const at = `${key},${this.#constant(place)},${name},${anchors(enclosing)}`
-    const miss = isTop
-      ? `if (++T.missed > ${MOST_MISSES} + ((i - start) >> 2)) { T.w = p; T.d = q; T.text = R; return i + 1; }`
-      : ''
     this.#words += 4
-    const other = `{ ${LEAVE} captureOther(T, ${x}, ${at}); ${ENTER} ${miss} }`
+    const miss = isTop ? MISS : ''
+    const isRoot = isTop && this.#isRoot
+    const other = isRoot ? '{ T.text = R; return -1; }' : `{ ${LEAVE} captureOther(T, ${x}, ${at}); ${ENTER} ${miss} }`
     const read = `{ ${LEAVE} captureRead(T, ${x}, t, ${at}); ${ENTER} ${miss} }`
     const branches = [
       { count: sketch.strings, test: `typeof ${x} === "string"`, body: () => this.#string(sketch, x, property, other) },
@@ -166,7 +167,7 @@ class Generator {
       {
         count: sketch.objects + sketch.arrays + sketch.dates,
         test: `typeof ${x} === "object" && ${x} !== null && !isProxy(${x})`,
-        body: () => this.#object(sketch, x, property, place, name, enclosing, read),
+        body: () => this.#object(sketch, x, property, place, name, enclosing, other, read),
       },
     ]
     const used = branches.filter(({ count }) => 0 < count).toSorted((a, b) => b.count - a.count)
@@ -193,7 +194,7 @@ class Generator {
     return `W[p++] = ${property === undefined ? NULL : this.#word(`${prefix(property)}null,`)};`
   }
 
-  /** Of what is an object and no proxy. `t` is its `toJSON`. */
+  /** Of what is an object and no proxy. Nobody sees in which order it is looked at, but for its `toJSON`, read once, as `t`. */
   #object(
     sketch: Sketch,
     x: string,
@@ -201,19 +202,27 @@ class Generator {
     place: Place,
     name: string,
     enclosing: Enclosing,
+    other: string,
     read: string,
   ): string {
     const branches: string[] = []
-    if (0 < sketch.dates)
-      branches.push(`if (${isUsualDate(x)}) { ${keyWord(property)} W[p++] = ${DATE}; F[q++] = timeOf(${x}); }`)
+    if (0 < sketch.dates) {
+      const date = `${keyWord(property)} W[p++] = ${DATE}; F[q++] = timeOf(${x});`
+      branches.push(
+        `if (prototypeOf(${x}) === datePrototype && isDate(${x})) { const t = ${x}.toJSON; if (${isUsualDate(x)}) { ${date} } else ${read} }`,
+      )
+    }
     const isNew = [
       ...enclosing.map(({ variable }) => `${x} !== ${variable}`),
       `${x} !== B`,
       `(D < 2 || isOff(A, D - 1, ${x}))`,
     ].join(' && ')
     const elements = 0 < sketch.arrays ? this.#elements(sketch, x, property, place, name, enclosing, read) : undefined
-    if (elements !== undefined)
-      branches.push(`if (typeof t !== "function" && isArray(${x}) && ${isNew}) { ${elements} }`)
+    if (elements !== undefined) {
+      branches.push(
+        `if (isArray(${x}) && ${isNew}) { const t = ${x}.toJSON; if (typeof t === "function") ${read} else { ${elements} } }`,
+      )
+    }
     const variants = sketch.variants
       .filter(({ count }) => sketch.objects <= count * 2 * MOST_VARIANTS)
       .toSorted((a, b) => b.count - a.count)
@@ -221,11 +230,11 @@ class Generator {
     if (0 < variants.length) {
       const prototypes = [...new Set(variants.map(({ prototype }) => prototype))]
       const test = prototypes.map((prototype) => `prototypeOf(${x}) === ${this.#prototype(prototype)}`).join(' || ')
-      const blocks = variants.map((variant) => this.#variant(variant, x, property, place, name, enclosing))
-      const block = blocks.reduceRight((otherwise, make) => make(otherwise), read)
-      branches.push(`if (typeof t !== "function" && (${test}) && ${isNew}) { ${block} }`)
+      const blocks = variants.map((variant) => this.#variant(variant, x, property, place, name, enclosing, read))
+      const block = blocks.reduceRight((otherwise, make) => make(otherwise), other)
+      branches.push(`if ((${test}) && ${isNew}) { ${block} }`)
     }
-    return `const t = ${x}.toJSON; ${[...branches, read].join(' else ')}`
+    return [...branches, other].join(' else ')
   }
 
   #prototype(prototype: object): string {
@@ -240,6 +249,7 @@ class Generator {
     place: Place,
     name: string,
     enclosing: Enclosing,
+    read: string,
   ): (otherwise: string) => string {
     const inside = [...enclosing, { variable: x, name }]
     const open = property === undefined ? OPEN_OBJECT : this.#word(`${prefix(property)}{`)
@@ -258,7 +268,8 @@ class Generator {
     const g = this.#variable('g')
     const guard = `let ${g} = ${this.#constant(chain(keys))}; for (const k in ${x}) { if (${g}.key !== k) { ${g} = undefined; break; } ${g} = ${g}.next; }`
     const body = `${LOOK_AT_ROPE} W[p++] = ${open}; ${properties.join('\n')} W[p++] = ${CLOSE_OBJECT};`
-    return (otherwise) => `{ ${guard} if (${g} === END) { ${body} } else ${otherwise} }`
+    const whole = `const t = ${x}.toJSON; if (typeof t === "function") ${read} else { ${body} }`
+    return (otherwise) => `{ ${guard} if (${g} === END) { ${whole} } else ${otherwise} }`
   }
 
   /** As the walk would know it. */
@@ -290,7 +301,7 @@ class Generator {
     const begin = `${keyWord(property)} const ${n} = ${x}.length; W[p++] = ${OPEN_ARRAY};`
     const end = `W[p++] = ${CLOSE_ARRAY};`
     if (elements.numbers === all) {
-      const copies = `${this.#copyInts()}, ${this.#copyDoubles()}`
+      const copies = `${this.#constant(makeCopyInts())}, ${this.#constant(makeCopyDoubles())}`
       const areInts = elements.ints === all
       const rest = `if (T.at < ${n}) captureRest(T, ${x}, ${n}, ${this.#constant(place)}, ${anchors(inside)});`
       return `${begin} ${LEAVE} T.at = captureNumbers(T, ${x}, 0, ${n}, ${areInts}, ${copies}); ${rest} ${ENTER} ${end}`
@@ -301,23 +312,6 @@ class Generator {
     const room = `${LOOK_AT_ROPE} ${LOOK_AT_ROOM}`
     const body = this.#value(elements, y, undefined, place, j, inside, false)
     return `${begin} for (let ${j} = 0; ${j} < ${n}; ${j}++) { ${room} const ${y} = ${x}[${j}]; ${body} } ${end}`
-  }
-
-  /** Loops of its own, as those of walk.ts have seen arrays of every kind. */
-  #copyInts(): string {
-    const name = this.#variable('copyInts')
-    this.#functions.push(
-      `function ${name}(T, v, i, n, W, o) { const from = o; for (; i < n; i++) { const x = v[i]; if (typeof x !== "number" || (x | 0) !== x) { T.stopped = x; break; } W[o++] = x; } return o - from; }`,
-    )
-    return name
-  }
-
-  #copyDoubles(): string {
-    const name = this.#variable('copyDoubles')
-    this.#functions.push(
-      `function ${name}(T, v, i, n, F, o) { const from = o; for (; i < n; i++) { const x = v[i]; if (typeof x !== "number") { T.stopped = x; break; } F[o++] = x; } return o - from; }`,
-    )
-    return name
   }
 }
 
@@ -391,17 +385,5 @@ function helpers(): Readonly<Record<string, unknown>> {
     captureNumbers,
     captureRest,
     END,
-  }
-}
-
-/** `--disallow-code-generation-from-strings` forbids the first, and does not concern the second. */
-function compile(names: string[], source: string): (...values: unknown[]) => Capture {
-  try {
-    // oxlint-disable-next-line typescript/no-implied-eval, typescript/no-unsafe-type-assertion
-    return new Function(...names, source) as (...values: unknown[]) => Capture
-  } catch (error) {
-    if (!(error instanceof EvalError)) throw error
-    // oxlint-disable-next-line typescript/no-unsafe-type-assertion
-    return compileFunction(source, names) as (...values: unknown[]) => Capture
   }
 }

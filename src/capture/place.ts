@@ -53,6 +53,33 @@ function isIndex(key: string): boolean {
   return '0' <= key && key < ':'
 }
 
+const LEAST_PENANCE = 16
+const MOST_PENANCE = 1024
+
+/** The values here are not worth a tape; some more each time that is found. */
+export function giveUp(place: Place): void {
+  place.penance = Math.min(Math.max(place.penance * 2, LEAST_PENANCE), MOST_PENANCE)
+  place.hopeless = place.penance
+}
+
+/** More functions at one place are forgotten. */
+const MOST_CAPTURES = 8
+
+export function addCapture(place: Place, capture: Capture): void {
+  place.captures.unshift(capture)
+  if (MOST_CAPTURES < place.captures.length) place.captures.pop()
+}
+
+/** It was of use. */
+export function preferCapture(place: Place, capture: Capture): void {
+  place.attempts = 0
+  const { captures } = place
+  const at = captures.indexOf(capture)
+  if (at < 1) return
+  captures.splice(at, 1)
+  captures.unshift(capture)
+}
+
 /** A key at one place: its word, which key followed it last, and the place of its value. */
 export class Key {
   readonly name: string
@@ -78,13 +105,14 @@ export class Place {
   first: Key | undefined = undefined
   /** How many more values are left to JSON.stringify, since their keys were not to be predicted. */
   hopeless = 0
-  /** The function that was generated for the values here. */
-  capture: Capture | undefined = undefined
+  /** How many that were the last time. */
+  penance = 0
+  /** The functions that were generated for the values here, the latest of use first. */
+  readonly captures: Capture[] = []
   /** What it is to be generated from. */
   sketch: Sketch | undefined = undefined
+  /** Functions generated since one was of use. */
   attempts = 0
-  /** How many values the function met that were none of its. */
-  misses = 0
 }
 
 /** What stands before the value of a property; nothing before an element. */

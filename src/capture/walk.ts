@@ -18,10 +18,11 @@ import {
   stringifyJson,
 } from '../intrinsics.ts'
 import { captureContainer, captureProperty, captureExactly, captureShortcut, enter, NO_RULES } from './exact.ts'
-import { generate } from './generate.ts'
+import { generate, type Capture } from './generate.ts'
 import { Sketch } from './sketch.ts'
+import { makeCopyDoubles, makeCopyInts, type Copy } from './loops.ts'
 import { hasEnumerable, isPlainPrototype } from './plain.ts'
-import { writeKey, type Key, type Place } from './place.ts'
+import { addCapture, giveUp, preferCapture, writeKey, type Key, type Place } from './place.ts'
 import {
   CLOSE_ARRAY,
   CLOSE_OBJECT,
@@ -43,8 +44,6 @@ const DEEPEST = 100
 
 /** An object whose keys score more than this is hopeless: 100 keys never seen. */
 const HOPELESS = 400
-/** How many values at its place then go to JSON.stringify before another is tried. */
-const PENANCE = 16
 /** After so many elements the array is judged: more than 8 points for each, and they are hopeless. */
 const WINDOW = 16
 const HOPELESS_ELEMENTS = 128
@@ -167,7 +166,7 @@ function walkKeys(tape: Tape, name: string | number, value: Record<string, unkno
     if (!isHopeless && limit < tape.score) {
       // The rest of its keys are not worth learning. What was read stays as it is written.
       isHopeless = true
-      place.hopeless = PENANCE
+      giveUp(place)
       tape.score = limit - HOPELESS
     }
     let key: Key
@@ -281,13 +280,13 @@ export function walkElements(tape: Tape, value: readonly unknown[], start: numbe
     stringifyRest(tape, value, 0, length)
     return
   }
-  if (place.capture !== undefined && index < length) index = runCapture(tape, value, index, length, place)
+  if (0 < place.captures.length) index = runCaptures(tape, value, index, length, place)
   while (index < length) {
     if (judgement <= index) {
       // The first elements only teach their keys.
       const isHopeless = WINDOW < judgement - start && HOPELESS_ELEMENTS < tape.score - before
       if (isHopeless && WINDOW / 2 < length - index && isOrdinary(value)) {
-        place.hopeless = PENANCE
+        giveUp(place)
         tape.score = before
         stringifyRest(tape, value, index, length)
         return
@@ -305,22 +304,11 @@ export function walkElements(tape: Tape, value: readonly unknown[], start: numbe
         stringifyRest(tape, value, index, length)
         return
       }
-      if (
-        WINDOW <= objects &&
-        place.capture === undefined &&
-        place.attempts < ATTEMPTS &&
-        WINDOW * 3 <= length &&
-        !isHopeless
-      ) {
-        place.attempts += 1
-        const sketch = new Sketch()
-        addElements(sketch, value, Math.max(0, index - WINDOW * 2), index)
-        place.capture = generate(tape.vocabulary, sketch, place, false)
-        if (place.capture !== undefined) {
-          index = runCapture(tape, value, index, length, place)
-          judgement = index + WINDOW
-          continue
-        }
+      const isWorthIt = WINDOW <= objects && place.attempts < ATTEMPTS && WINDOW * 3 <= length && !isHopeless
+      if (isWorthIt && learnElements(tape, value, index, place)) {
+        index = runCaptures(tape, value, index, length, place)
+        objects = 0
+        if (index === length) break
       }
       before = tape.score
       judgement = index + WINDOW
@@ -353,7 +341,7 @@ export function walkElements(tape: Tape, value: readonly unknown[], start: numbe
     }
     index += 1
   }
-  if (0 < objects && place.capture === undefined && length < WINDOW * 3) sample(tape, value, length, place)
+  if (0 < objects && length < WINDOW * 3) sample(tape, value, length, place)
 }
 
 /** Nothing but its elements decides what JSON.stringify makes of it. */
@@ -363,6 +351,10 @@ function isOrdinary(value: readonly unknown[]): boolean {
 
 /** The rest of an array as text. */
 function stringifyRest(tape: Tape, value: readonly unknown[], start: number, length: number): void {
+  if (start === 0) {
+    stringifyElements(tape, value, length)
+    return
+  }
   const rest: unknown[] = []
   // So that every `toJSON` is told the index of its value.
   for (let index = 0; index < start; index += 1) rest.push(null)
@@ -376,6 +368,18 @@ function stringifyRest(tape: Tape, value: readonly unknown[], start: number, len
   }
   for (let index = start; index < length; index += 1) {
     if (!captureProperty(tape, NO_RULES, value, String(index), rest[index])) tape.literal(NULL)
+  }
+}
+
+/** All of an array that nothing was read of yet, but its length and its `toJSON`. */
+function stringifyElements(tape: Tape, value: readonly unknown[], length: number): void {
+  const text = value.length === length ? stringified(value) : undefined
+  if (text !== undefined) {
+    tape.json(text, 1, text.length - 1)
+    return
+  }
+  for (let index = 0; index < length; index += 1) {
+    if (!captureProperty(tape, NO_RULES, value, String(index), value[index])) tape.literal(NULL)
   }
 }
 
@@ -435,15 +439,8 @@ function walkNumbers(
   return index + 1
 }
 
-/** Copies numbers from `start` to `end` to the stream, at `at`; tells how many. What is none of them goes to `tape.stopped`. */
-type Copy<Stream> = (
-  tape: Tape,
-  value: readonly unknown[],
-  start: number,
-  end: number,
-  stream: Stream,
-  at: number,
-) => number
+const copyInts = makeCopyInts()
+const copyDoubles = makeCopyDoubles()
 
 /** Numbers from `start` on, integers before doubles. Tells where the first element stands that is none. */
 export function captureNumbers(
@@ -507,58 +504,40 @@ function captureDoubles(
   return index
 }
 
-/** How many integers stand from `start` on; the element that is none is in `stopped`. */
-function copyInts(
-  tape: Tape,
-  value: readonly unknown[],
-  start: number,
-  end: number,
-  words: Int32Array,
-  at: number,
-): number {
-  let to = at
-  for (let index = start; index < end; index += 1) {
-    const x = value[index]
-    if (typeof x !== 'number' || (x | 0) !== x) {
-      tape.stopped = x
-      break
-    }
-    words[to] = x
-    to += 1
+/** The generated functions, one after the other, on the elements from `start` on. Tells where they gave up. */
+function runCaptures(tape: Tape, value: readonly unknown[], start: number, length: number, place: Place): number {
+  const { captures } = place
+  let index = start
+  for (let at = 0; at < captures.length && index < length; at += 1) {
+    const capture = captures[at]
+    if (capture === undefined) break
+    const before = index
+    index = runCapture(tape, capture, value, index, length)
+    if (index === length || WINDOW < index - before) preferCapture(place, capture)
   }
-  return to - at
+  return index
 }
 
-function copyDoubles(
-  tape: Tape,
-  value: readonly unknown[],
-  start: number,
-  end: number,
-  doubles: Float64Array,
-  at: number,
-): number {
-  let to = at
-  for (let index = start; index < end; index += 1) {
-    const x = value[index]
-    if (typeof x !== 'number') {
-      tape.stopped = x
-      break
-    }
-    doubles[to] = x
-    to += 1
-  }
-  return to - at
-}
-
-/** The generated capture of the elements from `start` on. Tells where it gave up: too many were of other shapes. */
-function runCapture(tape: Tape, value: readonly unknown[], start: number, length: number, place: Place): number {
-  const { capture } = place
-  if (capture === undefined) return start
+function runCapture(tape: Tape, capture: Capture, value: readonly unknown[], start: number, length: number): number {
   const { missed } = tape
   const index = capture(tape, value, start, length)
   tape.missed = missed
-  if (index < length) place.capture = undefined
   return index
+}
+
+/** Generates a function for elements like those before `end`. */
+function learnElements(tape: Tape, value: readonly unknown[], end: number, place: Place): boolean {
+  place.attempts += 1
+  const sketch = new Sketch()
+  addElements(sketch, value, Math.max(0, end - WINDOW * 2), end)
+  return addLearned(tape, sketch, place, false)
+}
+
+function addLearned(tape: Tape, sketch: Sketch, place: Place, isRoot: boolean): boolean {
+  const capture = generate(tape.vocabulary, sketch, place, isRoot)
+  if (capture === undefined) return false
+  addCapture(place, capture)
+  return true
 }
 
 /** Short arrays teach over several calls. */
@@ -568,7 +547,7 @@ function sample(tape: Tape, value: readonly unknown[], length: number, place: Pl
   addElements(place.sketch, value, 0, Math.min(length, LONGEST_SAMPLE))
   if (place.sketch.count < SAMPLES) return
   place.attempts += 1
-  place.capture = generate(tape.vocabulary, place.sketch, place, false)
+  addLearned(tape, place.sketch, place, false)
   place.sketch = undefined
 }
 
@@ -637,33 +616,25 @@ function anchor(tape: Tape, anchors: readonly unknown[] | undefined): void {
   }
 }
 
-/** How often a root may be of another shape. */
-const MOST_MISSES = 16
-
 /** The value of a call, with what was learned from those before. */
 export function walkRoot(tape: Tape, value: unknown, place: Place): boolean {
   if (typeof value !== 'object' || value === null || isArray(value)) return walk(tape, '', value, undefined, place)
-  if (place.capture === undefined) {
-    learnRoot(tape, value, place)
-    return walk(tape, '', value, undefined, place)
+  const { captures } = place
+  for (let at = 0; at < captures.length; at += 1) {
+    const capture = captures[at]
+    if (capture === undefined || capture(tape, [value], 0, 1) < 0) continue
+    if (0 < at) preferCapture(place, capture)
+    return true
   }
-  place.capture(tape, [value], 0, 1)
-  if (0 < tape.missed) {
-    place.misses += 1
-    if (MOST_MISSES < place.misses) {
-      place.misses = 0
-      place.capture = undefined
-    }
-  }
-  return true
+  if (place.attempts < ATTEMPTS && place.hopeless === 0) learnRoot(tape, value, place)
+  return walk(tape, '', value, undefined, place)
 }
 
 function learnRoot(tape: Tape, value: object, place: Place): void {
-  if (ATTEMPTS <= place.attempts) return
   place.sketch ??= new Sketch()
   place.sketch.add(value, 0)
   if (place.sketch.count < SAMPLES) return
   place.attempts += 1
-  place.capture = generate(tape.vocabulary, place.sketch, place, true)
+  addLearned(tape, place.sketch, place, true)
   place.sketch = undefined
 }
