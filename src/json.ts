@@ -149,9 +149,9 @@ const AT_ONCE = 16 * 1024
 
 /** What an encoder learns, and the tapes it writes. */
 class Press {
-  readonly #vocabulary = new Vocabulary()
-  /** Tapes that nothing is captured on, and no task reads. */
-  readonly #idle: Tape[] = []
+  #vocabulary = new Vocabulary()
+  /** Tapes of this vocabulary that nothing is captured on, and no task reads. */
+  #idle: Tape[] = []
   /** What results were larger than tapes let expect, at most, of late. */
   #ratio = FIRST_RATIO
 
@@ -192,12 +192,17 @@ class Press {
   }
 
   #take(): Tape {
+    if (this.#vocabulary.isFull) {
+      // What was learned is of little use, or its time is over.
+      this.#vocabulary = new Vocabulary()
+      this.#idle = []
+    }
     return this.#idle.pop() ?? new Tape(this.#vocabulary, slab.native)
   }
 
   #give(tape: Tape): void {
     tape.reset()
-    if (this.#idle.length < MOST_IDLE) this.#idle.push(tape)
+    if (this.#idle.length < MOST_IDLE && tape.vocabulary === this.#vocabulary) this.#idle.push(tape)
   }
 
   #capture(value: unknown, { rules, newline }: Form): Tape {
@@ -228,7 +233,7 @@ class Press {
     try {
       const usual = tape.usualSize()
       const out = allocateNow(this.#predict(usual))
-      const size = unwrap(encodeTapeSync(parts, this.#vocabulary.lexicon, gap, out))
+      const size = unwrap(encodeTapeSync(parts, tape.vocabulary.lexicon, gap, out))
       this.#learn(usual, size)
       if (size <= out.length) return resultOf(out, size)
       const whole = allocateNow(size)
@@ -245,7 +250,7 @@ class Press {
     try {
       const usual = tape.usualSize()
       const out = allocate(this.#predict(usual))
-      const size = unwrap(await run((stop) => encodeTape(parts, this.#vocabulary.lexicon, gap, out, stop), { signal }))
+      const size = unwrap(await run((stop) => encodeTape(parts, tape.vocabulary.lexicon, gap, out, stop), { signal }))
       this.#learn(usual, size)
       return size <= out.length ? resultOf(out, size) : await takeLarger(parts, size, signal)
     } finally {

@@ -36,9 +36,8 @@ import { captureNumbers, captureOther, captureRead, captureRest } from './walk.t
  */
 export type Capture = (tape: Tape, value: readonly unknown[], start: number, end: number) => number
 
-const MOST_VARIANTS = 4
-/** Nine of ten samples are objects, or nothing is generated. */
-const LEAST_OBJECTS = 0.9
+/** So many of the samples are objects of the usual kinds, or nothing is generated. */
+const LEAST_OBJECTS = 0.8
 /** Shorter ropes than LONG_ROPE, as that of an element is joined to it. */
 const LONG_PART = LONG_ROPE / 2
 
@@ -61,7 +60,7 @@ const STRINGS_PER_LOOK = 32
 
 /** Undefined where the values have too little in common, or no code may be generated. */
 export function generate(vocabulary: Vocabulary, sketch: Sketch, place: Place, isRoot: boolean): Capture | undefined {
-  if (sketch.objects < sketch.count * LEAST_OBJECTS) return undefined
+  if (sketch.usualObjects < sketch.count * LEAST_OBJECTS) return undefined
   try {
     return new Generator(vocabulary, isRoot).capture(sketch, place)
   } catch (error) {
@@ -223,10 +222,7 @@ class Generator {
         `if (isArray(${x}) && ${isNew}) { const t = ${x}.toJSON; if (typeof t === "function") ${read} else { ${elements} } }`,
       )
     }
-    const variants = sketch.variants
-      .filter(({ count }) => sketch.objects <= count * 2 * MOST_VARIANTS)
-      .toSorted((a, b) => b.count - a.count)
-      .slice(0, MOST_VARIANTS)
+    const variants = sketch.usualVariants
     if (0 < variants.length) {
       const prototypes = [...new Set(variants.map(({ prototype }) => prototype))]
       const test = prototypes.map((prototype) => `prototypeOf(${x}) === ${this.#prototype(prototype)}`).join(' || ')
@@ -274,7 +270,7 @@ class Generator {
 
   /** As the walk would know it. */
   #key(place: Place, previous: Key | undefined, name: string): Key {
-    const known = place.keys.get(name) ?? this.#vocabulary.learn(name)
+    const known = place.keys.get(name) ?? this.#vocabulary.learnNow(name)
     if (known.isUnknown) throw new Full()
     place.keys.set(name, known)
     if (previous === undefined) place.first ??= known

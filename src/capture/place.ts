@@ -9,6 +9,7 @@ import { ENTRY, NAME, type Tape } from './tape.ts'
 /** More are written out each time. */
 const MOST_KEYS = 8192
 const LONGEST_KEY = 64
+const MOST_SEEN = 1024
 
 /** The words of an encoder's tapes: keys and constants that are text in its lexicon. */
 export class Vocabulary {
@@ -18,6 +19,10 @@ export class Vocabulary {
   readonly elements: Place = new Place()
   readonly rows: Place = new Place()
   readonly #keys = new Map<string, number>()
+  /** Keys that came once. */
+  readonly #seen = new Set<string>()
+  /** No more can be learned. */
+  isFull = false
   /** The places of the keys that came when there were too many of them. */
   readonly #others = new Map<string, Key>()
   /** The key that is not worth learning, and the place of all values behind such keys. */
@@ -26,25 +31,46 @@ export class Vocabulary {
 
   /** The word of a text; undefined when there are too many. */
   word(text: string): number | undefined {
+    if (this.isFull) return undefined
     const index = this.lexicon.add(text)
-    return index < 0 ? undefined : (index << 4) | ENTRY
+    this.isFull = index < 0
+    return this.isFull ? undefined : (index << 4) | ENTRY
   }
 
-  /** A key not seen in this place before; `unknown` for one that is not worth learning. */
+  /** A key not seen in this place before; `unknown` for one that is not worth learning yet. */
   learn(key: string): Key {
-    if (LONGEST_KEY < key.length || isIndex(key)) return this.unknown
-    const other = this.#others.get(key)
-    if (other !== undefined) return other
-    const word = this.#keys.get(key) ?? this.word(`${stringifyJson(key)}:`)
+    const word = this.#keys.get(key) ?? this.#learnWord(key)
     if (word === undefined) return this.unknown
-    this.#keys.set(key, word)
     if (this.#count < MOST_KEYS) {
       this.#count += 1
       return new Key(key, word, new Place())
     }
-    const late = new Key(key, word, this.unknown.place)
-    this.#others.set(key, late)
-    return late
+    const other = this.#others.get(key) ?? new Key(key, word, this.unknown.place)
+    this.#others.set(key, other)
+    return other
+  }
+
+  /** A key gets a word when it comes the second time: those that are always new leave room for others. */
+  #learnWord(key: string): number | undefined {
+    if (this.isFull || LONGEST_KEY < key.length || isIndex(key)) return undefined
+    if (!this.#seen.delete(key)) {
+      if (this.#seen.size === MOST_SEEN) this.#seen.clear()
+      this.#seen.add(key)
+      return undefined
+    }
+    return this.#addWord(key)
+  }
+
+  #addWord(key: string): number | undefined {
+    const word = this.word(`${stringifyJson(key)}:`)
+    if (word !== undefined) this.#keys.set(key, word)
+    return word
+  }
+
+  /** A key that is known to come again. */
+  learnNow(key: string): Key {
+    if (!this.#keys.has(key)) this.#addWord(key)
+    return this.learn(key)
   }
 }
 
@@ -53,8 +79,18 @@ function isIndex(key: string): boolean {
   return '0' <= key && key < ':'
 }
 
+const MOST_ATTEMPTS = 4
+const VISITS_PER_ATTEMPT = 256
+
+/** Whether a function may be generated once more. */
+export function mayLearn(place: Place): boolean {
+  place.visits += 1
+  if (place.visits % VISITS_PER_ATTEMPT === 0 && 0 < place.attempts) place.attempts -= 1
+  return place.attempts < MOST_ATTEMPTS
+}
+
 const LEAST_PENANCE = 16
-const MOST_PENANCE = 1024
+const MOST_PENANCE = 64
 
 /** The values here are not worth a tape; some more each time that is found. */
 export function giveUp(place: Place): void {
@@ -111,8 +147,12 @@ export class Place {
   readonly captures: Capture[] = []
   /** What it is to be generated from. */
   sketch: Sketch | undefined = undefined
-  /** Functions generated since one was of use. */
+  /** Functions generated of late; fewer as time goes on, and none once one is of use. */
   attempts = 0
+  /** How often there was nothing learned for a value here. */
+  visits = 0
+  /** The last array here was hopeless. */
+  isWild = false
 }
 
 /** What stands before the value of a property; nothing before an element. */

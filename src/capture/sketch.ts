@@ -110,6 +110,18 @@ export class Sketch {
     return variant
   }
 
+  /** Those worth code of their own. */
+  get usualVariants(): readonly Variant[] {
+    return this.variants
+      .filter(({ count }) => this.count <= count * LEAST_SHARE)
+      .toSorted((a, b) => b.count - a.count)
+      .slice(0, MOST_USUAL)
+  }
+
+  get usualObjects(): number {
+    return this.usualVariants.reduce((sum, { count }) => sum + count, 0)
+  }
+
   /** The strings here, if they are always the same few. */
   get constants(): readonly string[] {
     const texts = [...this.texts]
@@ -118,6 +130,9 @@ export class Sketch {
   }
 }
 
+/** One of so many objects at least is of a usual variant. */
+const LEAST_SHARE = 8
+const MOST_USUAL = 4
 const FEWEST_FOR_CONSTANTS = 8
 const MOST_CONSTANTS = 4
 

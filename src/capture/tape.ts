@@ -90,7 +90,7 @@ interface Room {
 /** What every tape begins with. */
 const SMALL: Room = { words: 1 << 14, doubles: 1 << 13, runs: 1 << 8, bytes: 1 << 17, rope: 1 << 18 }
 /** 7 MB, of which only what is written to becomes present. */
-const LARGE: Room = { words: 1 << 19, doubles: 1 << 17, runs: 1 << 12, bytes: 1 << 21, rope: 1 << 21 }
+const LARGE: Room = { words: 1 << 19, doubles: 1 << 18, runs: 1 << 12, bytes: 1 << 21, rope: 1 << 20 }
 
 /** What may be written between two looks at how much is left. */
 const WORD_MARGIN = 64

@@ -22,7 +22,7 @@ import { generate, type Capture } from './generate.ts'
 import { Sketch } from './sketch.ts'
 import { makeCopyDoubles, makeCopyInts, type Copy } from './loops.ts'
 import { hasEnumerable, isPlainPrototype } from './plain.ts'
-import { addCapture, giveUp, preferCapture, writeKey, type Key, type Place } from './place.ts'
+import { addCapture, giveUp, mayLearn, preferCapture, writeKey, type Key, type Place } from './place.ts'
 import {
   CLOSE_ARRAY,
   CLOSE_OBJECT,
@@ -44,20 +44,20 @@ const DEEPEST = 100
 
 /** An object whose keys score more than this is hopeless: 100 keys never seen. */
 const HOPELESS = 400
-/** After so many elements the array is judged: more than 8 points for each, and they are hopeless. */
+/** After so many elements the array is judged: more points than that for each, and the rest is hopeless. */
 const WINDOW = 16
-const HOPELESS_ELEMENTS = 128
+const HOPELESS_SCORE = 8
+const FEW = 4
 
-/** V8 14's JSON.stringify is as fast on arrays of small plain objects as a walk over them. */
+/** V8 14's JSON.stringify is as fast on arrays of small plain objects as a walk over them: of so few words each. */
 const HAS_FAST_STRINGIFY = 25 <= Number.parseInt(process.versions.node, 10)
-const JUDGED_AT = 64
+const LIGHT = 16
 
 /** Arrays from this length on are runs of numbers or strings if they begin so. */
 const RUN = 4
 
 const LONGEST_SAMPLE = 16
 const SAMPLES = 24
-const ATTEMPTS = 4
 
 /** Captures a value. False if JSON.stringify would make it undefined. */
 export function captureValue(tape: Tape, value: unknown): boolean {
@@ -220,6 +220,9 @@ function walkKeys(tape: Tape, name: string | number, value: Record<string, unkno
   tape.literal(CLOSE_OBJECT)
 }
 
+/** More keys at one place are no record's; they are learned anew. */
+const MOST_AT_PLACE = 256
+
 /** The key that came instead. */
 function mispredicted(tape: Tape, place: Place, previous: Key | undefined, name: string): Key {
   let key = place.keys.get(name)
@@ -228,6 +231,7 @@ function mispredicted(tape: Tape, place: Place, previous: Key | undefined, name:
     tape.score += 3
     key = tape.vocabulary.learn(name)
     if (key.isUnknown) return key
+    if (place.keys.size === MOST_AT_PLACE) place.keys.clear()
     place.keys.set(name, key)
   }
   if (previous === undefined) place.first = key
@@ -271,47 +275,48 @@ function walkArray(tape: Tape, name: string | number, value: readonly unknown[],
 export function walkElements(tape: Tape, value: readonly unknown[], start: number, length: number, place: Place): void {
   let index = start
   let before = tape.score
-  let judgement = start + WINDOW
+  // Where learning was in vain before, few elements are looked at.
+  const pupils = place.isWild ? FEW : WINDOW
+  let haveLearned = false
+  if (!place.isWild) index = runCaptures(tape, value, index, length, place)
+  let judgement = index + pupils
+  let begin = index
+  let { w, b, d } = tape
   let objects = 0
-  const size = tape.w + tape.b + tape.d
-  const segments = tape.sealed.length
-  if (start === 0 && 0 < place.hopeless && WINDOW < length && isOrdinary(value)) {
-    place.hopeless -= 1
-    stringifyRest(tape, value, 0, length)
-    return
-  }
-  if (0 < place.captures.length) index = runCaptures(tape, value, index, length, place)
   while (index < length) {
+    if (judgement <= index && !haveLearned) {
+      // Their keys were new to it.
+      haveLearned = true
+      before = tape.score
+      judgement = index + pupils
+    }
     if (judgement <= index) {
-      // The first elements only teach their keys.
-      const isHopeless = WINDOW < judgement - start && HOPELESS_ELEMENTS < tape.score - before
-      if (isHopeless && WINDOW / 2 < length - index && isOrdinary(value)) {
-        giveUp(place)
+      const isHopeless = HOPELESS_SCORE * pupils < tape.score - before
+      if (isHopeless && isOrdinary(value)) {
+        place.isWild = true
         tape.score = before
         stringifyRest(tape, value, index, length)
         return
       }
-      const isSmall = tape.sealed.length === segments && tape.w + tape.b + tape.d - size < JUDGED_AT * WINDOW
-      if (
-        HAS_FAST_STRINGIFY &&
-        isSmall &&
-        judgement - start === JUDGED_AT &&
-        JUDGED_AT + WINDOW * 2 < length &&
-        WINDOW <= objects &&
-        place.attempts === ATTEMPTS &&
-        isOrdinary(value)
-      ) {
-        stringifyRest(tape, value, index, length)
-        return
+      if (!isHopeless && WINDOW * 2 <= length - index && objects === index - begin) {
+        const wasWild = place.isWild
+        place.isWild = false
+        if (wasWild || learnElements(tape, value, index, place)) index = runCaptures(tape, value, index, length, place)
+        else if (
+          HAS_FAST_STRINGIFY &&
+          tape.w - w + tape.b - b + tape.d - d < LIGHT * (index - begin) &&
+          isOrdinary(value)
+        ) {
+          stringifyRest(tape, value, index, length)
+          return
+        }
+        if (index === length) return
       }
-      const isWorthIt = WINDOW <= objects && place.attempts < ATTEMPTS && WINDOW * 3 <= length && !isHopeless
-      if (isWorthIt && learnElements(tape, value, index, place)) {
-        index = runCaptures(tape, value, index, length, place)
-        objects = 0
-        if (index === length) break
-      }
+      objects = 0
       before = tape.score
-      judgement = index + WINDOW
+      begin = index
+      ;({ w, b, d } = tape)
+      judgement = index + pupils
     }
     const x = value[index]
     if (tape.wordLimit < tape.w || tape.doubleLimit < tape.d) tape.next()
@@ -341,7 +346,7 @@ export function walkElements(tape: Tape, value: readonly unknown[], start: numbe
     }
     index += 1
   }
-  if (0 < objects && length < WINDOW * 3) sample(tape, value, length, place)
+  if (0 < objects && length < WINDOW * 4) sample(tape, value, length, place)
 }
 
 /** Nothing but its elements decides what JSON.stringify makes of it. */
@@ -359,8 +364,8 @@ function stringifyRest(tape: Tape, value: readonly unknown[], start: number, len
   // So that every `toJSON` is told the index of its value.
   for (let index = 0; index < start; index += 1) rest.push(null)
   for (let index = start; index < length; index += 1) rest.push(value[index])
-  // `Array.prototype.toJSON` is of no concern to it.
-  setPrototypeOf(rest, null)
+  // `Array.prototype.toJSON` is of no concern to it. (V8 is slower on arrays without a prototype.)
+  if (typeof Reflect.get(rest, 'toJSON') === 'function') setPrototypeOf(rest, null)
   const text = stringified(rest)
   if (text !== undefined) {
     tape.json(text, 1 + start * 'null,'.length, text.length - 1)
@@ -527,7 +532,7 @@ function runCapture(tape: Tape, capture: Capture, value: readonly unknown[], sta
 
 /** Generates a function for elements like those before `end`. */
 function learnElements(tape: Tape, value: readonly unknown[], end: number, place: Place): boolean {
-  place.attempts += 1
+  if (!mayLearn(place)) return false
   const sketch = new Sketch()
   addElements(sketch, value, Math.max(0, end - WINDOW * 2), end)
   return addLearned(tape, sketch, place, false)
@@ -536,17 +541,17 @@ function learnElements(tape: Tape, value: readonly unknown[], end: number, place
 function addLearned(tape: Tape, sketch: Sketch, place: Place, isRoot: boolean): boolean {
   const capture = generate(tape.vocabulary, sketch, place, isRoot)
   if (capture === undefined) return false
+  place.attempts += 1
   addCapture(place, capture)
   return true
 }
 
 /** Short arrays teach over several calls. */
 function sample(tape: Tape, value: readonly unknown[], length: number, place: Place): void {
-  if (ATTEMPTS <= place.attempts) return
+  if (!mayLearn(place)) return
   place.sketch ??= new Sketch()
   addElements(place.sketch, value, 0, Math.min(length, LONGEST_SAMPLE))
   if (place.sketch.count < SAMPLES) return
-  place.attempts += 1
   addLearned(tape, place.sketch, place, false)
   place.sketch = undefined
 }
@@ -626,7 +631,7 @@ export function walkRoot(tape: Tape, value: unknown, place: Place): boolean {
     if (0 < at) preferCapture(place, capture)
     return true
   }
-  if (place.attempts < ATTEMPTS && place.hopeless === 0) learnRoot(tape, value, place)
+  if (place.hopeless === 0 && mayLearn(place)) learnRoot(tape, value, place)
   return walk(tape, '', value, undefined, place)
 }
 
@@ -634,7 +639,6 @@ function learnRoot(tape: Tape, value: object, place: Place): void {
   place.sketch ??= new Sketch()
   place.sketch.add(value, 0)
   if (place.sketch.count < SAMPLES) return
-  place.attempts += 1
   addLearned(tape, place.sketch, place, true)
   place.sketch = undefined
 }
