@@ -12,6 +12,13 @@ export const allocUnsafeSlow: typeof Buffer.allocUnsafeSlow = Buffer.allocUnsafe
 export const isUint8Array: typeof types.isUint8Array = types.isUint8Array
 export const isArrayBuffer: typeof types.isArrayBuffer = types.isArrayBuffer
 export const clone: typeof structuredClone = structuredClone
+export const apply: (target: Function, receiver: unknown, args: readonly unknown[]) => any = Reflect.apply
+export const propertyOf: (target: object, name: PropertyKey) => unknown = Reflect.get
+export const createObject: (prototype: object | null) => object = Object.create
+export const defineProperty: typeof Object.defineProperty = Object.defineProperty
+export const leastOf: typeof Math.min = Math.min
+export const mostOf: typeof Math.max = Math.max
+export const truncate: typeof Math.trunc = Math.trunc
 export const isProxy: typeof types.isProxy = types.isProxy
 export const isDate: typeof types.isDate = types.isDate
 export const isTypedArray: typeof types.isTypedArray = types.isTypedArray
@@ -22,6 +29,7 @@ export const isBooleanObject: typeof types.isBooleanObject = types.isBooleanObje
 export const isBigIntObject: typeof types.isBigIntObject = types.isBigIntObject
 export const isArray: (value: unknown) => value is readonly unknown[] = Array.isArray
 export const keysOf: typeof Object.keys = Object.keys
+export const valuesOf: (target: object) => unknown[] = Object.values
 export const prototypeOf: typeof Object.getPrototypeOf = Object.getPrototypeOf
 export const setPrototypeOf: typeof Object.setPrototypeOf = Object.setPrototypeOf
 export const descriptorOf: typeof Object.getOwnPropertyDescriptor = Object.getOwnPropertyDescriptor
@@ -33,7 +41,7 @@ export const arrayPrototype: object = Array.prototype
 /** `JSON.isRawJSON`, where the engine has it. */
 const isRawJSON: unknown = Reflect.get(JSON, 'isRawJSON')
 
-const { apply, getOwnPropertyDescriptor, getPrototypeOf } = Reflect
+const { getOwnPropertyDescriptor, getPrototypeOf } = Reflect
 const { exec } = RegExp.prototype
 const { charCodeAt: codeAt, includes, slice } = String.prototype
 const { keys, set } = Uint8Array.prototype
@@ -103,6 +111,25 @@ export function setBytes(target: Uint8Array, source: Uint8Array, offset: number)
 
 export function isRawJson(value: object): value is { readonly rawJSON: string } {
   return typeof isRawJSON === 'function' && apply(isRawJSON, JSON, [value]) === true
+}
+
+const { clear: clearMap, delete: deleteOfMap, get: getOfMap, has: hasOfMap, set: setOfMap } = Map.prototype
+const { add: addToSet, clear: clearSet, delete: deleteOfSet, has: hasOfSet } = Set.prototype
+
+/** A map whose methods are its own. */
+export function newMap<K, V>(): Map<K, V> {
+  return Object.assign(new Map<K, V>(), {
+    clear: clearMap,
+    delete: deleteOfMap,
+    get: getOfMap,
+    has: hasOfMap,
+    set: setOfMap,
+  })
+}
+
+/** A set whose methods are its own. */
+export function newSet<T>(): Set<T> {
+  return Object.assign(new Set<T>(), { add: addToSet, clear: clearSet, delete: deleteOfSet, has: hasOfSet })
 }
 
 /** ToNumber. */

@@ -11,10 +11,15 @@ import {
   isArray,
   isNumberObject,
   isStringObject,
+  leastOf,
+  mostOf,
+  newSet,
+  propertyOf,
   sizeOf,
   sliceString,
   toNumber,
   toText,
+  truncate,
 } from './intrinsics.ts'
 import { encodeTape, encodeTapeSync, Slab, takeSpill, takeSpillSync, unwrap, type TapeParts } from './native.ts'
 import { checkKeys, readBoolean, readSignal, tableOf, type Cancellable } from './options.ts'
@@ -260,11 +265,11 @@ class Press {
   }
 
   #predict(usual: number): number {
-    return Math.ceil(usual * this.#ratio) + SLACK
+    return truncate(usual * this.#ratio) + SLACK
   }
 
   #learn(usual: number, size: number): void {
-    this.#ratio = Math.max(size / usual + MARGIN, this.#ratio * FORGETTING)
+    this.#ratio = mostOf(size / usual + MARGIN, this.#ratio * FORGETTING)
   }
 }
 
@@ -359,14 +364,19 @@ function readReplacer(replacer: unknown): Rules {
   // oxlint-disable-next-line typescript/no-unsafe-type-assertion
   if (typeof replacer === 'function') return { replace: replacer as NonNullable<Rules['replace']>, keys: undefined }
   if (!isArray(replacer)) return NO_RULES
-  const keys = new Set<string>()
+  const keys: string[] = []
+  const seen = newSet<string>()
+  const add = (key: string): void => {
+    if (!seen.has(key)) keys.push(key)
+    seen.add(key)
+  }
   const { length } = replacer
   for (let index = 0; index < length; index += 1) {
     const item = replacer[index]
-    if (typeof item === 'string') keys.add(item)
-    else if (typeof item === 'number' || isNumberObject(item) || isStringObject(item)) keys.add(toText(item))
+    if (typeof item === 'string') add(item)
+    else if (typeof item === 'number' || isNumberObject(item) || isStringObject(item)) add(toText(item))
   }
-  return { replace: undefined, keys: [...keys] }
+  return { replace: undefined, keys }
 }
 
 const MOST_SPACE = 10
@@ -378,7 +388,7 @@ function readSpace(given: unknown): string {
   else if (isStringObject(space)) space = toText(space)
   if (typeof space === 'string') return sliceString(space, 0, MOST_SPACE)
   if (typeof space !== 'number') return ''
-  const count = Math.min(MOST_SPACE, Math.trunc(space))
+  const count = leastOf(MOST_SPACE, truncate(space))
   return 1 <= count ? ' '.repeat(count) : ''
 }
 
@@ -404,5 +414,5 @@ function isAsyncIterable(value: unknown): value is AsyncIterable<unknown> {
 
 function hasMethod(value: unknown, name: symbol): boolean {
   if (value === null || value === undefined) return false
-  return typeof Reflect.get(Object(value), name) === 'function'
+  return typeof propertyOf(Object(value), name) === 'function'
 }

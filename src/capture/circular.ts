@@ -1,6 +1,14 @@
 /** The error that JSON.stringify throws for a value that contains itself. */
 
-import { isArray, isProxy, prototypeOf, stringifyJson } from '../intrinsics.ts'
+import {
+  createObject,
+  defineProperty,
+  isArray,
+  isProxy,
+  objectPrototype,
+  prototypeOf,
+  stringifyJson,
+} from '../intrinsics.ts'
 
 /**
  * `path` is what was being captured, each in the one before at `names`; `last` is where the one at `start` was met again. The engine
@@ -14,10 +22,10 @@ export function circularError(
   last: string | number,
 ): unknown {
   const links = path.slice(start, depth).map(standIn)
-  for (const [index, link] of links.entries()) {
+  for (let index = 0; index < links.length; index += 1) {
     const name = index + 1 < links.length ? (names[start + index + 1] ?? '') : last
     const value = links[index + 1] ?? links[0]
-    Object.defineProperty(link, name, { value, enumerable: true, configurable: true, writable: true })
+    defineProperty(links[index], name, { value, enumerable: true, configurable: true, writable: true })
   }
   try {
     stringifyJson(links[0])
@@ -30,6 +38,6 @@ export function circularError(
 
 /** Of the same constructor. */
 function standIn(value: unknown): object {
-  const link: object = isArray(value) ? [] : Object.create(isProxy(value) ? Object.prototype : prototypeOf(value))
-  return Object.defineProperty(link, 'toJSON', { value: undefined, configurable: true })
+  const link: object = isArray(value) ? [] : createObject(isProxy(value) ? objectPrototype : prototypeOf(value))
+  return defineProperty(link, 'toJSON', { value: undefined, configurable: true })
 }

@@ -6,7 +6,7 @@ import { compileFunction } from 'node:vm'
 export function compile<T>(parameters: readonly string[], source: string): (...values: readonly unknown[]) => T {
   try {
     // oxlint-disable-next-line typescript/no-implied-eval, typescript/no-unsafe-type-assertion
-    return new Function(...parameters, source) as (...values: readonly unknown[]) => T
+    return new Function(parameters.join(','), source) as (...values: readonly unknown[]) => T
   } catch (error) {
     if (!(error instanceof EvalError)) throw error
     // oxlint-disable-next-line typescript/no-unsafe-type-assertion

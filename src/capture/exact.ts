@@ -5,6 +5,7 @@
  */
 
 import {
+  apply,
   isArray,
   isBigIntObject,
   isBooleanObject,
@@ -17,9 +18,12 @@ import {
   isTypedArray,
   keysOf,
   lengthOf,
+  newMap,
+  propertyOf,
   stringifyJson,
   toNumber,
   toText,
+  truncate,
   valueOfBoolean,
 } from '../intrinsics.ts'
 import { circularError } from './circular.ts'
@@ -87,7 +91,7 @@ class Exact {
   }
 
   read(name: string | number, value: unknown, toJSON: unknown, key: Key | undefined): boolean {
-    const resolved = typeof toJSON === 'function' ? Reflect.apply(toJSON, value, [String(name)]) : value
+    const resolved = typeof toJSON === 'function' ? apply(toJSON, value, [String(name)]) : value
     return this.#write(name, unboxed(resolved), key) && this.#run()
   }
 
@@ -131,9 +135,9 @@ class Exact {
       }
       // oxlint-disable-next-line typescript/no-unsafe-type-assertion
       const { toJSON } = value as { toJSON?: unknown }
-      if (typeof toJSON === 'function') value = Reflect.apply(toJSON, value, [String(name)])
+      if (typeof toJSON === 'function') value = apply(toJSON, value, [String(name)])
     }
-    if (replace !== undefined) value = Reflect.apply(replace, holder, [String(name), value])
+    if (replace !== undefined) value = apply(replace, holder, [String(name), value])
     return this.#write(name, unboxed(value), key)
   }
 
@@ -172,7 +176,7 @@ class Exact {
       this.#tape.json(value.rawJSON, 0, value.rawJSON.length)
       return
     }
-    if (this.#hasNoRules && isTypedArray(value) && typeof Reflect.get(value, 'toJSON') !== 'function') {
+    if (this.#hasNoRules && isTypedArray(value) && typeof propertyOf(value, 'toJSON') !== 'function') {
       // Its keys are as many as its elements; nobody makes them faster than the engine.
       const text = stringifyJson(value)
       this.#tape.json(text, 0, text.length)
@@ -203,7 +207,7 @@ class Exact {
       enter(tape, name, value)
       return
     }
-    this.#deep ??= new Map(tape.path.slice(0, tape.depth).map((ancestor, index) => [ancestor, index]))
+    this.#deep ??= placesOf(tape.path, tape.depth)
     const start = this.#deep.get(value)
     if (start !== undefined) throw circularError(tape.path, tape.names, start, tape.depth, name)
     this.#deep.set(value, tape.depth)
@@ -220,6 +224,12 @@ class Exact {
     else this.#tape.buffer(value, lengthOf(value))
     return true
   }
+}
+
+function placesOf(path: readonly unknown[], depth: number): Map<unknown, number> {
+  const places = newMap<unknown, number>()
+  for (let index = 0; index < depth; index += 1) places.set(path[index], index)
+  return places
 }
 
 function isObject(value: unknown): value is object {
@@ -253,7 +263,7 @@ function unboxed(value: unknown): unknown {
 
 /** ToLength of what a proxy says. */
 function lengthOfArray(value: readonly unknown[]): number {
-  const length = Math.trunc(toNumber(value.length))
+  const length = truncate(toNumber(value.length))
   if (Number.isNaN(length) || length <= 0) return 0
   // As V8 has it.
   if (MOST_ELEMENTS < length) throw new RangeError('Maximum call stack size exceeded')

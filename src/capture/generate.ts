@@ -7,7 +7,17 @@
  */
 
 import { compile } from './compile.ts'
-import { isArray, isDate, isProxy, objectPrototype, prototypeOf, stringifyJson } from '../intrinsics.ts'
+import {
+  apply,
+  isArray,
+  isDate,
+  isProxy,
+  keysOf,
+  objectPrototype,
+  prototypeOf,
+  stringifyJson,
+  valuesOf,
+} from '../intrinsics.ts'
 import { datePrototype, dateToISOString, dateToJSON, dateToPrimitive, dateValueOf, timeOf } from './usual.ts'
 import type { Key, Place, Vocabulary } from './place.ts'
 import type { Sketch, Variant } from './sketch.ts'
@@ -114,9 +124,9 @@ class Generator {
         return i;
       }`
     const known = helpers()
-    const names = [...Object.keys(known), ...this.#constants.map((_, index) => `C${index}`)]
+    const names = keysOf(known).concat(this.#constants.map((_, index) => `C${index}`))
     const make = compile<Capture>(names, `"use strict"; ${source}`)
-    return make(...Object.values(known), ...this.#constants)
+    return apply(make, undefined, valuesOf(known).concat(this.#constants))
   }
 
   #constant(value: unknown): string {
@@ -211,11 +221,10 @@ class Generator {
         `if (prototypeOf(${x}) === datePrototype && isDate(${x})) { const t = ${x}.toJSON; if (${isUsualDate(x)}) { ${date} } else ${read} }`,
       )
     }
-    const isNew = [
-      ...enclosing.map(({ variable }) => `${x} !== ${variable}`),
-      `${x} !== B`,
-      `(D < 2 || isOff(A, D - 1, ${x}))`,
-    ].join(' && ')
+    const isNew = enclosing
+      .map(({ variable }) => `${x} !== ${variable}`)
+      .concat(`${x} !== B`, `(D < 2 || isOff(A, D - 1, ${x}))`)
+      .join(' && ')
     const elements = 0 < sketch.arrays ? this.#elements(sketch, x, property, place, name, enclosing, read) : undefined
     if (elements !== undefined) {
       branches.push(
@@ -224,13 +233,14 @@ class Generator {
     }
     const variants = sketch.usualVariants
     if (0 < variants.length) {
-      const prototypes = [...new Set(variants.map(({ prototype }) => prototype))]
+      const all = variants.map(({ prototype }) => prototype)
+      const prototypes = all.filter((prototype, index) => all.indexOf(prototype) === index)
       const test = prototypes.map((prototype) => `prototypeOf(${x}) === ${this.#prototype(prototype)}`).join(' || ')
       const blocks = variants.map((variant) => this.#variant(variant, x, property, place, name, enclosing, read))
       const block = blocks.reduceRight((otherwise, make) => make(otherwise), other)
       branches.push(`if ((${test}) && ${isNew}) { ${block} }`)
     }
-    return [...branches, other].join(' else ')
+    return branches.concat(other).join(' else ')
   }
 
   #prototype(prototype: object): string {
@@ -247,7 +257,7 @@ class Generator {
     enclosing: Enclosing,
     read: string,
   ): (otherwise: string) => string {
-    const inside = [...enclosing, { variable: x, name }]
+    const inside = enclosing.concat({ variable: x, name })
     const open = property === undefined ? OPEN_OBJECT : this.#word(`${prefix(property)}{`)
     let previous: Key | undefined
     const properties = keys.map((k, index) => {
@@ -293,7 +303,7 @@ class Generator {
     const all = elements.count
     if (all === 0) return `if (${x}.length === 0) W[p++] = ${this.#word(`${prefix(property)}[],`)}; else ${read}`
     const n = this.#variable('n')
-    const inside = [...enclosing, { variable: x, name }]
+    const inside = enclosing.concat({ variable: x, name })
     const begin = `${keyWord(property)} const ${n} = ${x}.length; W[p++] = ${OPEN_ARRAY};`
     const end = `W[p++] = ${CLOSE_ARRAY};`
     if (elements.numbers === all) {

@@ -1,6 +1,6 @@
 /** What an encoder has learned: which keys follow each other, and at which places of a value. */
 
-import { stringifyJson } from '../intrinsics.ts'
+import { leastOf, mostOf, newMap, newSet, stringifyJson } from '../intrinsics.ts'
 import { Lexicon } from '../native.ts'
 import type { Capture } from './generate.ts'
 import type { Sketch } from './sketch.ts'
@@ -18,13 +18,13 @@ export class Vocabulary {
   readonly root: Place = new Place()
   readonly elements: Place = new Place()
   readonly rows: Place = new Place()
-  readonly #keys = new Map<string, number>()
+  readonly #keys = newMap<string, number>()
   /** Keys that came once. */
-  readonly #seen = new Set<string>()
+  readonly #seen = newSet<string>()
   /** No more can be learned. */
   isFull = false
   /** The places of the keys that came when there were too many of them. */
-  readonly #others = new Map<string, Key>()
+  readonly #others = newMap<string, Key>()
   /** The key that is not worth learning, and the place of all values behind such keys. */
   readonly unknown: Key = new Key('', NAME, new Place())
   #count = 0
@@ -94,7 +94,7 @@ const MOST_PENANCE = 64
 
 /** The values here are not worth a tape; some more each time that is found. */
 export function giveUp(place: Place): void {
-  place.penance = Math.min(Math.max(place.penance * 2, LEAST_PENANCE), MOST_PENANCE)
+  place.penance = leastOf(mostOf(place.penance * 2, LEAST_PENANCE), MOST_PENANCE)
   place.hopeless = place.penance
 }
 
@@ -137,7 +137,7 @@ export class Key {
 
 /** Where a value stands, whichever value it is: behind which keys. The elements of an array share its place. */
 export class Place {
-  readonly keys: Map<string, Key> = new Map()
+  readonly keys: Map<string, Key> = newMap()
   first: Key | undefined = undefined
   /** How many more values are left to JSON.stringify, since their keys were not to be predicted. */
   hopeless = 0

@@ -1,6 +1,6 @@
 /** What the values at one place look like: counts, keys, a few constants; nothing of the values themselves is kept. */
 
-import { descriptorOf, isArray, isBoxed, isProxy, keysOf, prototypeOf } from '../intrinsics.ts'
+import { descriptorOf, isArray, isBoxed, isProxy, keysOf, prototypeOf, sliceString } from '../intrinsics.ts'
 import { isPlainDate } from './usual.ts'
 import { isPlainPrototype } from './plain.ts'
 import { SHORT_STRING } from './tape.ts'
@@ -33,7 +33,7 @@ export class Sketch {
   dates = 0
   objects = 0
   arrays = 0
-  readonly texts: Set<string> = new Set()
+  readonly texts: string[] = []
   readonly variants: Variant[] = []
   elements: Sketch | undefined
 
@@ -43,7 +43,7 @@ export class Sketch {
       case 'string':
         this.strings += 1
         if (SHORT_STRING < value.length) this.longStrings += 1
-        if (this.texts.size < MOST_TEXTS) this.texts.add(value.slice(0, LONGEST_TEXT + 1))
+        this.#addText(value)
         break
       case 'number':
         this.numbers += 1
@@ -61,6 +61,11 @@ export class Sketch {
         break
       default:
     }
+  }
+
+  #addText(value: string): void {
+    const text = sliceString(value, 0, LONGEST_TEXT + 1)
+    if (this.texts.length < MOST_TEXTS && !this.texts.includes(text)) this.texts.push(text)
   }
 
   #addObject(value: object, depth: number): void {
@@ -95,9 +100,7 @@ export class Sketch {
     if (variant === undefined) return
     this.objects += 1
     variant.count += 1
-    for (const [index, key] of keys.entries()) {
-      variant.values[index]?.add(descriptorOf(value, key)?.value, depth + 1)
-    }
+    keys.forEach((key, index) => variant.values[index]?.add(descriptorOf(value, key)?.value, depth + 1))
   }
 
   #variant(keys: readonly string[], prototype: object): Variant | undefined {
@@ -124,7 +127,7 @@ export class Sketch {
 
   /** The strings here, if they are always the same few. */
   get constants(): readonly string[] {
-    const texts = [...this.texts]
+    const { texts } = this
     const areFew = FEWEST_FOR_CONSTANTS <= this.strings && texts.length <= MOST_CONSTANTS
     return areFew && texts.every((text) => text.length <= LONGEST_TEXT) ? texts : []
   }

@@ -408,7 +408,7 @@ export class Tape {
 
   /** Forgets what was written since. */
   goBack({ sealed, longs, end, text }: Mark): void {
-    for (const { segment } of this.sealed.splice(sealed)) this.#free(segment)
+    this.sealed.splice(sealed).forEach(({ segment }) => this.#free(segment))
     if (this.segment !== end.segment) {
       this.#free(this.segment)
       this.#open(end.segment)
@@ -438,7 +438,7 @@ export class Tape {
 
   /** Begins anew. */
   reset(): void {
-    for (const { segment } of this.sealed) this.#free(segment)
+    this.sealed.forEach(({ segment }) => this.#free(segment))
     this.#free(this.segment)
     this.sealed.length = 0
     this.parts = undefined
@@ -479,17 +479,18 @@ export class Tape {
   finish(): TapeParts {
     this.#seal()
     this.parts ??= new TapeParts()
-    for (const { segment, words, doubles, bytes, rope, runs } of this.sealed) {
-      this.parts.addSegment(segment.native, words, doubles, bytes, rope, runs)
-    }
-    return this.parts
+    const { parts } = this
+    this.sealed.forEach(({ segment, words, doubles, bytes, rope, runs }) =>
+      parts.addSegment(segment.native, words, doubles, bytes, rope, runs),
+    )
+    return parts
   }
 
   /** After `finish`: how long the JSON is if nothing is escaped and numbers have the usual length. */
   usualSize(): number {
-    let size = this.longSize
-    for (const { words, doubles, bytes, rope } of this.sealed) size += words * 6 + doubles * 18 + bytes + rope
-    return size
+    const sizeOfSealed = (sum: number, { words, doubles, bytes, rope }: Sealed): number =>
+      sum + words * 6 + doubles * 18 + bytes + rope
+    return this.sealed.reduce(sizeOfSealed, this.longSize)
   }
 
   /** After `finish`: as if it had not been; what was sealed last is the current segment. */

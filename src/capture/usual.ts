@@ -1,23 +1,23 @@
 /** Dates and Buffers whose `toJSON`, and all that it calls, is what it always was: nobody sees that it is not called. */
 
-import { arrayPrototype, descriptorOf, isDate, isUint8Array, prototypeOf } from '../intrinsics.ts'
+import { apply, arrayPrototype, descriptorOf, isDate, isUint8Array, propertyOf, prototypeOf } from '../intrinsics.ts'
 
 export const datePrototype: object = Date.prototype
-export const dateToJSON: unknown = Reflect.get(datePrototype, 'toJSON')
-export const dateToISOString: unknown = Reflect.get(datePrototype, 'toISOString')
-export const dateValueOf: unknown = Reflect.get(datePrototype, 'valueOf')
-export const dateToPrimitive: unknown = Reflect.get(datePrototype, Symbol.toPrimitive)
+export const dateToJSON: unknown = propertyOf(datePrototype, 'toJSON')
+export const dateToISOString: unknown = propertyOf(datePrototype, 'toISOString')
+export const dateValueOf: unknown = propertyOf(datePrototype, 'valueOf')
+export const dateToPrimitive: unknown = propertyOf(datePrototype, Symbol.toPrimitive)
 
 // Called with the `this` it needs.
 // oxlint-disable-next-line typescript/unbound-method
 const { getTime } = Date.prototype
 const bufferPrototype: object = Buffer.prototype
-const bufferToJSON: unknown = Reflect.get(bufferPrototype, 'toJSON')
+const bufferToJSON: unknown = propertyOf(bufferPrototype, 'toJSON')
 const typedArrayPrototype: object = prototypeOf(Uint8Array.prototype) ?? Uint8Array.prototype
 const lengthGetter = getterOfLength()
 
 export function timeOf(date: Date): number {
-  return Reflect.apply(getTime, date, [])
+  return apply(getTime, date, [])
 }
 
 /** Not for proxies. */
@@ -25,10 +25,10 @@ export function isPlainDate(value: object): value is Date {
   return (
     prototypeOf(value) === datePrototype &&
     isDate(value) &&
-    Reflect.get(value, 'toJSON') === dateToJSON &&
-    Reflect.get(value, 'toISOString') === dateToISOString &&
-    Reflect.get(value, 'valueOf') === dateValueOf &&
-    Reflect.get(value, Symbol.toPrimitive) === dateToPrimitive
+    propertyOf(value, 'toJSON') === dateToJSON &&
+    propertyOf(value, 'toISOString') === dateToISOString &&
+    propertyOf(value, 'valueOf') === dateValueOf &&
+    propertyOf(value, Symbol.toPrimitive) === dateToPrimitive
   )
 }
 
@@ -37,15 +37,15 @@ export function isPlainBuffer(value: object): value is Uint8Array {
   return (
     prototypeOf(value) === bufferPrototype &&
     isUint8Array(value) &&
-    Reflect.get(value, 'toJSON') === bufferToJSON &&
+    propertyOf(value, 'toJSON') === bufferToJSON &&
     descriptorOf(value, 'length') === undefined &&
     descriptorOf(bufferPrototype, 'length') === undefined &&
     getterOfLength() === lengthGetter &&
-    typeof Reflect.get(arrayPrototype, 'toJSON') !== 'function'
+    typeof propertyOf(arrayPrototype, 'toJSON') !== 'function'
   )
 }
 
 function getterOfLength(): unknown {
   const descriptor = descriptorOf(typedArrayPrototype, 'length')
-  return descriptor && Reflect.get(descriptor, 'get')
+  return descriptor && propertyOf(descriptor, 'get')
 }

@@ -5,14 +5,19 @@
  */
 
 import {
+  apply,
   arrayPrototype,
   descriptorOf,
+  execRegExp,
   isArray,
   isBoxed,
   isProxy,
   isRawJson,
   isTypedArray,
+  leastOf,
+  mostOf,
   objectPrototype,
+  propertyOf,
   prototypeOf,
   setPrototypeOf,
   stringifyJson,
@@ -117,7 +122,16 @@ export function walkRead(
   key: Key | undefined,
   place: Place,
 ): boolean {
-  if (typeof toJSON === 'function') return captureExactly(tape, name, value, toJSON, key)
+  if (typeof toJSON !== 'function') return walkResolved(tape, name, value, key, place)
+  const resolved: unknown = apply(toJSON, value, [String(name)])
+  if (typeof resolved === 'object' && resolved !== null && !isProxy(resolved)) {
+    return walkResolved(tape, name, resolved, key, place)
+  }
+  return captureExactly(tape, name, resolved, undefined, key)
+}
+
+/** As `walk`, for an object that is no proxy, and whose `toJSON` is of no concern any more. */
+function walkResolved(tape: Tape, name: string | number, value: object, key: Key | undefined, place: Place): boolean {
   if (isArray(value)) {
     writeKey(tape, key, name)
     walkArray(tape, name, value, place)
@@ -251,7 +265,8 @@ function stringified(value: unknown): string | undefined {
   try {
     return stringifyJson(value)
   } catch (error) {
-    const mayGoOn = error instanceof RangeError || (error instanceof TypeError && CIRCULAR.test(error.message))
+    const mayGoOn =
+      error instanceof RangeError || (error instanceof TypeError && execRegExp(CIRCULAR, error.message) !== null)
     if (mayGoOn) return undefined
     throw error
   }
@@ -365,7 +380,7 @@ function stringifyRest(tape: Tape, value: readonly unknown[], start: number, len
   for (let index = 0; index < start; index += 1) rest.push(null)
   for (let index = start; index < length; index += 1) rest.push(value[index])
   // `Array.prototype.toJSON` is of no concern to it. (V8 is slower on arrays without a prototype.)
-  if (typeof Reflect.get(rest, 'toJSON') === 'function') setPrototypeOf(rest, null)
+  if (typeof propertyOf(rest, 'toJSON') === 'function') setPrototypeOf(rest, null)
   const text = stringified(rest)
   if (text !== undefined) {
     tape.json(text, 1 + start * 'null,'.length, text.length - 1)
@@ -399,7 +414,7 @@ function walkStrings(tape: Tape, value: readonly unknown[], start: number, lengt
   while (index < length) {
     if (tape.wordLimit < tape.w) tape.next()
     const { words } = tape
-    const end = Math.min(length, index + tape.wordLimit - tape.w + 1)
+    const end = leastOf(length, index + tape.wordLimit - tape.w + 1)
     // Locals: each store into a property would tell the collector.
     let text = ''
     let { w } = tape
@@ -479,7 +494,7 @@ function captureInts(
   while (index < length) {
     if (tape.wordLimit < tape.w) tape.next()
     const at = tape.w
-    const end = Math.min(length, index + tape.wordLimit - at + 1)
+    const end = leastOf(length, index + tape.wordLimit - at + 1)
     const count = copy(tape, value, index, end, tape.words, at + 1)
     tape.words[at] = (count << 4) | INTS
     tape.w = at + 1 + count
@@ -499,7 +514,7 @@ function captureDoubles(
   let index = start
   while (index < length) {
     tape.room()
-    const end = Math.min(length, index + tape.doubleLimit - tape.d + 1)
+    const end = leastOf(length, index + tape.doubleLimit - tape.d + 1)
     const count = copy(tape, value, index, end, tape.doubles, tape.d)
     tape.words[tape.w++] = (count << 4) | DOUBLES
     tape.d += count
@@ -534,7 +549,7 @@ function runCapture(tape: Tape, capture: Capture, value: readonly unknown[], sta
 function learnElements(tape: Tape, value: readonly unknown[], end: number, place: Place): boolean {
   if (!mayLearn(place)) return false
   const sketch = new Sketch()
-  addElements(sketch, value, Math.max(0, end - WINDOW * 2), end)
+  addElements(sketch, value, mostOf(0, end - WINDOW * 2), end)
   return addLearned(tape, sketch, place, false)
 }
 
@@ -550,7 +565,7 @@ function addLearned(tape: Tape, sketch: Sketch, place: Place, isRoot: boolean): 
 function sample(tape: Tape, value: readonly unknown[], length: number, place: Place): void {
   if (!mayLearn(place)) return
   place.sketch ??= new Sketch()
-  addElements(place.sketch, value, 0, Math.min(length, LONGEST_SAMPLE))
+  addElements(place.sketch, value, 0, leastOf(length, LONGEST_SAMPLE))
   if (place.sketch.count < SAMPLES) return
   addLearned(tape, place.sketch, place, false)
   place.sketch = undefined
