@@ -116,6 +116,7 @@ class Generator {
           r = "";
           ${LOOK_AT_ROOM}
           const e = v[i];
+          ${this.#isRoot ? this.#rootGuard(sketch.usualVariants) : ''}
           ${body}
           if (r !== "") R += r;
           if (R.length > ${LONG_ROPE}) { r = ""; ${LEAVE} T.flushLong(); ${ENTER} }
@@ -160,8 +161,7 @@ class Generator {
     const at = `${key},${this.#constant(place)},${name},${anchors(enclosing)}`
     this.#words += 4
     const miss = isTop ? MISS : ''
-    const isRoot = isTop && this.#isRoot
-    const other = isRoot ? '{ T.text = R; return -1; }' : `{ ${LEAVE} captureOther(T, ${x}, ${at}); ${ENTER} ${miss} }`
+    const other = `{ ${LEAVE} captureOther(T, ${x}, ${at}); ${ENTER} ${miss} }`
     const read = `{ ${LEAVE} captureRead(T, ${x}, t, ${at}); ${ENTER} ${miss} }`
     const branches = [
       { count: sketch.strings, test: `typeof ${x} === "string"`, body: () => this.#string(sketch, x, property, other) },
@@ -176,7 +176,7 @@ class Generator {
       {
         count: sketch.objects + sketch.arrays + sketch.dates,
         test: `typeof ${x} === "object" && ${x} !== null && !isProxy(${x})`,
-        body: () => this.#object(sketch, x, property, place, name, enclosing, other, read),
+        body: () => this.#object(sketch, x, property, place, name, enclosing, read),
       },
     ]
     const used = branches.filter(({ count }) => 0 < count).toSorted((a, b) => b.count - a.count)
@@ -203,7 +203,7 @@ class Generator {
     return `W[p++] = ${property === undefined ? NULL : this.#word(`${prefix(property)}null,`)};`
   }
 
-  /** Of what is an object and no proxy. Nobody sees in which order it is looked at, but for its `toJSON`, read once, as `t`. */
+  /** Of what is an object and no proxy. Its `toJSON` comes first, as it does for JSON.stringify; V8 knows its shape from there. */
   #object(
     sketch: Sketch,
     x: string,
@@ -211,36 +211,47 @@ class Generator {
     place: Place,
     name: string,
     enclosing: Enclosing,
-    other: string,
     read: string,
   ): string {
-    const branches: string[] = []
-    if (0 < sketch.dates) {
-      const date = `${keyWord(property)} W[p++] = ${DATE}; F[q++] = timeOf(${x});`
-      branches.push(
-        `if (prototypeOf(${x}) === datePrototype && isDate(${x})) { const t = ${x}.toJSON; if (${isUsualDate(x)}) { ${date} } else ${read} }`,
-      )
-    }
     const isNew = enclosing
       .map(({ variable }) => `${x} !== ${variable}`)
       .concat(`${x} !== B`, `(D < 2 || isOff(A, D - 1, ${x}))`)
       .join(' && ')
+    const branches: string[] = []
     const elements = 0 < sketch.arrays ? this.#elements(sketch, x, property, place, name, enclosing, read) : undefined
-    if (elements !== undefined) {
-      branches.push(
-        `if (isArray(${x}) && ${isNew}) { const t = ${x}.toJSON; if (typeof t === "function") ${read} else { ${elements} } }`,
-      )
-    }
+    if (elements !== undefined) branches.push(`if (isArray(${x}) && ${isNew}) { ${elements} }`)
     const variants = sketch.usualVariants
     if (0 < variants.length) {
-      const all = variants.map(({ prototype }) => prototype)
-      const prototypes = all.filter((prototype, index) => all.indexOf(prototype) === index)
-      const test = prototypes.map((prototype) => `prototypeOf(${x}) === ${this.#prototype(prototype)}`).join(' || ')
-      const blocks = variants.map((variant) => this.#variant(variant, x, property, place, name, enclosing, read))
-      const block = blocks.reduceRight((otherwise, make) => make(otherwise), other)
-      branches.push(`if ((${test}) && ${isNew}) { ${block} }`)
+      const blocks = variants.map((variant) => this.#variant(variant, x, property, place, name, enclosing))
+      const block = blocks.reduceRight((otherwise, make) => make(otherwise), read)
+      branches.push(`if ((${this.#isOfPrototype(variants, x)}) && ${isNew}) { ${block} }`)
     }
-    return branches.concat(other).join(' else ')
+    const plain = branches.concat(read).join(' else ')
+    if (sketch.dates === 0) return `const t = ${x}.toJSON; if (typeof t === "function") ${read} else ${plain}`
+    const date = `${keyWord(property)} W[p++] = ${DATE}; F[q++] = timeOf(${x});`
+    return `const t = ${x}.toJSON; if (typeof t === "function") { if (${isUsualDate(x)}) { ${date} } else ${read} } else ${plain}`
+  }
+
+  #isOfPrototype(variants: readonly Variant[], x: string): string {
+    const all = variants.map(({ prototype }) => prototype)
+    const prototypes = all.filter((prototype, index) => all.indexOf(prototype) === index)
+    return prototypes.map((prototype) => `prototypeOf(${x}) === ${this.#prototype(prototype)}`).join(' || ')
+  }
+
+  /** Leaves what is not of `variants`, with nothing read of it. */
+  #rootGuard(variants: readonly Variant[]): string {
+    const blocks = variants.map(({ keys }) => {
+      const [guard, isOne] = this.#keyGuard(keys, 'e')
+      return `if (!known) { ${guard} known = ${isOne}; }`
+    })
+    return `let known = false; if (!isProxy(e) && (${this.#isOfPrototype(variants, 'e')})) { ${blocks.join(' ')} } if (!known) return -1;`
+  }
+
+  /** What finds out whether these are the keys of `x`, and what then is true. */
+  #keyGuard(keys: readonly string[], x: string): readonly [guard: string, isOne: string] {
+    const g = this.#variable('g')
+    const loop = `for (const k in ${x}) { if (${g}.key !== k) { ${g} = undefined; break; } ${g} = ${g}.next; }`
+    return [`let ${g} = ${this.#constant(chain(keys))}; ${loop}`, `${g} === END`]
   }
 
   #prototype(prototype: object): string {
@@ -255,7 +266,6 @@ class Generator {
     place: Place,
     name: string,
     enclosing: Enclosing,
-    read: string,
   ): (otherwise: string) => string {
     const inside = enclosing.concat({ variable: x, name })
     const open = property === undefined ? OPEN_OBJECT : this.#word(`${prefix(property)}{`)
@@ -271,11 +281,9 @@ class Generator {
       return `${look} const ${y} = ${x}[${literal(k)}]; ${body}`
     })
     this.#words += 4
-    const g = this.#variable('g')
-    const guard = `let ${g} = ${this.#constant(chain(keys))}; for (const k in ${x}) { if (${g}.key !== k) { ${g} = undefined; break; } ${g} = ${g}.next; }`
+    const guard = this.#keyGuard(keys, x)
     const body = `${LOOK_AT_ROPE} W[p++] = ${open}; ${properties.join('\n')} W[p++] = ${CLOSE_OBJECT};`
-    const whole = `const t = ${x}.toJSON; if (typeof t === "function") ${read} else { ${body} }`
-    return (otherwise) => `{ ${guard} if (${g} === END) { ${whole} } else ${otherwise} }`
+    return (otherwise) => `{ ${guard[0]} if (${guard[1]}) { ${body} } else ${otherwise} }`
   }
 
   /** As the walk would know it. */
