@@ -12,12 +12,17 @@ export const allocUnsafeSlow: typeof Buffer.allocUnsafeSlow = Buffer.allocUnsafe
 export const isUint8Array: typeof types.isUint8Array = types.isUint8Array
 export const isArrayBuffer: typeof types.isArrayBuffer = types.isArrayBuffer
 export const clone: typeof structuredClone = structuredClone
+// What it gives is what the function called gives.
+// oxlint-disable-next-line typescript/no-explicit-any, typescript/no-unsafe-function-type
 export const apply: (target: Function, receiver: unknown, args: readonly unknown[]) => any = Reflect.apply
 export const propertyOf: (target: object, name: PropertyKey) => unknown = Reflect.get
 export const createObject: (prototype: object | null) => object = Object.create
 export const defineProperty: typeof Object.defineProperty = Object.defineProperty
 export const leastOf: typeof Math.min = Math.min
 export const mostOf: typeof Math.max = Math.max
+export const leadingZeros: typeof Math.clz32 = Math.clz32
+/** Milliseconds. */
+export const now: () => number = performance.now.bind(performance)
 export const truncate: typeof Math.trunc = Math.trunc
 export const isProxy: typeof types.isProxy = types.isProxy
 export const isDate: typeof types.isDate = types.isDate
@@ -45,7 +50,7 @@ const { getOwnPropertyDescriptor, getPrototypeOf } = Reflect
 const { exec } = RegExp.prototype
 const { charCodeAt: codeAt, includes, slice } = String.prototype
 const { keys, set } = Uint8Array.prototype
-const { latin1Write, ucs2Write } = Buffer.prototype
+const { latin1Write, subarray, ucs2Write } = Buffer.prototype
 const { valueOf: booleanOf } = Boolean.prototype
 const base64Write: unknown = Reflect.get(Buffer.prototype, 'base64Write')
 
@@ -103,6 +108,11 @@ export function writeLatin1(target: Buffer, text: string, offset: number, size: 
 /** The bytes written. */
 export function writeUtf16(target: Buffer, text: string, offset: number, size: number): number {
   return apply(ucs2Write, target, [text, offset, size])
+}
+
+/** A Buffer of a part of the same memory. */
+export function partOf(buffer: Buffer<ArrayBuffer>, start: number, end: number): Buffer<ArrayBuffer> {
+  return apply(subarray, buffer, [start, end])
 }
 
 export function setBytes(target: Uint8Array, source: Uint8Array, offset: number): void {

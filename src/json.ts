@@ -11,12 +11,15 @@ import {
   isArray,
   isNumberObject,
   isStringObject,
+  leadingZeros,
   leastOf,
   mostOf,
   newSet,
+  now,
+  partOf,
   propertyOf,
-  sizeOf,
   sliceString,
+  stringifyJson,
   toNumber,
   toText,
   truncate,
@@ -76,11 +79,11 @@ const ENCODER_LINES_KEYS = tableOf({ onBadRow: true, signal: true })
  * Results above V8's string limit are fine. Nesting depth is bounded by memory only.
  */
 export async function encode(value: unknown, options?: EncodeOptions): Promise<Bytes> {
-  if (options === undefined) return await shared.encode(value, DEFAULT_FORM, undefined)
+  if (options === undefined) return shared.encode(value, DEFAULT_FORM, undefined)
   checkKeys(options, ENCODE_KEYS)
   const { replacer, space, newline, signal: given } = options
   const signal = readSignal(given)
-  return await shared.encode(value, readForm(replacer, space, newline), signal)
+  return shared.encode(value, readForm(replacer, space, newline), signal)
 }
 
 /** The same bytes at once, on this thread: for loggers, exit handlers and small values. Throws what `encode` would reject with. */
@@ -123,9 +126,9 @@ class OwnEncoder implements Encoder {
   }
 
   async encode(value: unknown, options?: Cancellable): Promise<Bytes> {
-    if (options === undefined) return await this.#press.encode(value, this.#form, undefined)
+    if (options === undefined) return this.#press.encode(value, this.#form, undefined)
     checkKeys(options, SIGNAL_KEYS)
-    return await this.#press.encode(value, this.#form, readSignal(options.signal))
+    return this.#press.encode(value, this.#form, readSignal(options.signal))
   }
 
   encodeSync(value: unknown): Bytes {
@@ -149,8 +152,8 @@ class OwnEncoder implements Encoder {
 
 type OnBadRow = (error: unknown, index: number) => void
 
-/** Values up to this size of tape are printed at once: a task would cost the thread more. */
-const AT_ONCE = 16 * 1024
+/** What takes less time to print than a task takes of the thread is printed at once. */
+const AT_ONCE_NS = 25_000
 
 /** What an encoder learns, and the tapes it writes. */
 class Press {
@@ -159,15 +162,32 @@ class Press {
   #idle: Tape[] = []
   /** What results were larger than tapes let expect, at most, of late. */
   #ratio = FIRST_RATIO
+  /** Who is faster at results as large as the last one. */
+  #trial: Trial | undefined = new Trial()
+  readonly #trials: readonly Trial[] = Array.from({ length: SIZE_CLASSES }, () => new Trial())
 
   encode(value: unknown, form: Form, signal: AbortSignal | undefined): Bytes | Promise<Bytes> {
     const tape = this.#capture(value, form)
-    return this.#printSmall(tape, form, AT_ONCE) ?? this.#print(tape, form, signal)
+    return this.#printAtOnce(tape, form) ?? this.#print(tape, form, signal)
   }
 
   encodeSync(value: unknown, form: Form): Bytes {
+    const trial = this.#trial
+    if (form !== DEFAULT_FORM || trial === undefined) return this.#encodeNow(value, form)
+    const isTimed = trial.next()
+    const start = isTimed ? now() : 0
+    const bytes = (trial.isEngines ? stringifyNow(value) : undefined) ?? this.#encodeNow(value, form)
+    if (isTimed) trial.keep((now() - start) / (bytes.length + FIXED_COST))
+    this.#trial = this.#trials[sizeClass(bytes.length)]
+    return bytes
+  }
+
+  #encodeNow(value: unknown, form: Form): Bytes {
     const tape = this.#capture(value, form)
-    return this.#printSmall(tape, form, SLAB_SIZE / 2) ?? this.#printNow(tape, form)
+    const bytes = tape.isSmall && form.gap === '' ? this.#printSmall(tape) : undefined
+    const result = bytes ?? this.#printNow(tape, form)
+    this.#trial = this.#trials[sizeClass(result.length)]
+    return result
   }
 
   async encodeLines(
@@ -193,7 +213,7 @@ class Press {
       this.#give(tape)
       throw error
     }
-    return this.#printSmall(tape, form, AT_ONCE) ?? (await this.#print(tape, form, signal))
+    return this.#printAtOnce(tape, form) ?? (await this.#print(tape, form, signal))
   }
 
   #take(): Tape {
@@ -223,11 +243,16 @@ class Press {
     }
   }
 
-  /** At once, if it is small. */
-  #printSmall(tape: Tape, { gap }: Form, most: number): Bytes | undefined {
-    if (!tape.isSmall || gap !== '') return undefined
-    const size = tape.smallSize
-    if (most < size) return undefined
+  /** If that takes less of the thread than a task does. */
+  #printAtOnce(tape: Tape, form: Form): Bytes | undefined {
+    if (!tape.isSmall || form.gap !== '' || AT_ONCE_NS < tape.cost) return undefined
+    return this.#printSmall(tape) ?? this.#printNow(tape, form)
+  }
+
+  /** Into shared memory. Undefined where it is too large for that. */
+  #printSmall(tape: Tape): Bytes | undefined {
+    const { size } = tape
+    if (SLAB_SIZE / 2 < size) return undefined
     const bytes = slab.print(tape, size)
     if (bytes !== undefined) this.#give(tape)
     return bytes
@@ -320,33 +345,88 @@ function captureWith(tape: Tape, rules: Rules, value: unknown): boolean {
   return captureProperty(tape, rules, { '': value }, '', value)
 }
 
+/** One result in so many is timed, and one made the other way and timed; all of the first ones are. */
+const TRIAL_PERIOD = 32
+const TRIAL_START = 64
+/** Bytes of a result that take as long as what every call does. */
+const FIXED_COST = 64
+/** Old times count less and less. */
+const AGING = 1.03
+/** Who is hardly faster is not preferred. */
+const CLEARLY = 0.97
+/** Results from 64 KiB on are printed from a tape. */
+const SIZE_CLASSES = 17
+
+function sizeClass(length: number): number {
+  return 32 - leadingZeros(length)
+}
+
+/** Which is faster on this thread for results of one size: the tape, or the engine's JSON.stringify. */
+class Trial {
+  isEngines = false
+  #calls = 0
+  #prefersEngine = false
+  #tapes = Infinity
+  #engines = Infinity
+
+  /** Whose turn it is is in `isEngines` then. True if it is to be timed. */
+  next(): boolean {
+    this.#calls += 1
+    const phase = this.#calls % TRIAL_PERIOD
+    const isFirst = this.#calls < TRIAL_START
+    this.isEngines = isFirst ? phase % 2 === 0 : this.#prefersEngine !== (phase === 0)
+    return isFirst || phase < 2
+  }
+
+  /** The least time for a byte, of those whose turn it was. */
+  keep(cost: number): void {
+    if (this.isEngines) this.#engines = leastOf(cost, this.#engines * AGING)
+    else this.#tapes = leastOf(cost, this.#tapes * AGING)
+    this.#prefersEngine = this.#engines < this.#tapes * CLEARLY
+  }
+}
+
+/** Undefined where the engine cannot: it is too deep for its stack, or too long for a string. */
+function stringifyNow(value: unknown): Bytes | undefined {
+  let text: string | undefined
+  try {
+    text = stringifyJson(value)
+  } catch (error) {
+    if (error instanceof RangeError) return undefined
+    throw error
+  }
+  if (text === undefined) throw noJson('the value')
+  return bufferFrom(text)
+}
+
 const SLAB_SIZE = 64 * 1024
 
 /** Memory that small results share, as those of Node's pool do. */
 class SharedSlab {
   readonly native: Slab = new Slab()
-  #memory = new ArrayBuffer(0)
+  #memory = bufferFrom(new ArrayBuffer(0))
   #offset = SLAB_SIZE
 
   /** Undefined where it is too large after all. */
   print(tape: Tape, expected: number): Bytes | undefined {
-    // Anybody who has a result can transfer its memory away.
-    if (SLAB_SIZE - this.#offset < expected || sizeOf(this.#memory) === 0) this.#replace()
+    // Anybody who has a result can transfer its memory away, which leaves it without a first byte.
+    if (SLAB_SIZE - this.#offset < expected || this.#memory[0] === undefined) this.#replace()
     let size = tape.encodeInto(this.#offset)
     if (size < 0) {
       this.#replace()
       size = tape.encodeInto(0)
       if (size < 0) return undefined
     }
-    const bytes = bufferFrom(this.#memory, this.#offset, size)
+    const start = this.#offset
     this.#offset += (size + 7) & ~7
-    return bytes
+    return partOf(this.#memory, start, start + size)
   }
 
   #replace(): void {
-    this.#memory = new ArrayBuffer(SLAB_SIZE)
+    const memory = new ArrayBuffer(SLAB_SIZE)
+    this.#memory = bufferFrom(memory)
     this.#offset = 0
-    this.native.replace(new Uint8Array(this.#memory))
+    this.native.replace(new Uint8Array(memory))
   }
 }
 

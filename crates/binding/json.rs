@@ -274,12 +274,7 @@ impl Work for Encode {
     }
 }
 
-fn encode_of(
-    tape: &TapeParts,
-    lexicon: &Lexicon,
-    gap: String,
-    out: Uint8Array,
-) -> Encode {
+fn encode_of(tape: &TapeParts, lexicon: &Lexicon, gap: String, out: Uint8Array) -> Encode {
     Encode {
         parts: mem::take(&mut *tape.parts.borrow_mut()),
         lexicon: Arc::clone(&lexicon.0),

@@ -180,7 +180,10 @@ fn write_latin1(env: Env, text: JsString<'_>, room: &mut [u8]) -> Result<usize> 
 }
 
 /// As [`latin1_of`], two bytes a character, little-endian; in recycled memory.
-pub fn utf16_block(env: Env, text: JsString<'_>) -> Result<std::result::Result<(Block, usize), Failure>> {
+pub fn utf16_block(
+    env: Env,
+    text: JsString<'_>,
+) -> Result<std::result::Result<(Block, usize), Failure>> {
     let mut len = 0;
     let (value, nowhere) = (text.raw(), ptr::null_mut());
     // SAFETY: a live string; without a place to write to, only its length is told.
@@ -194,9 +197,8 @@ pub fn utf16_block(env: Env, text: JsString<'_>) -> Result<std::result::Result<(
     };
     let place = block.as_mut_ptr().cast();
     // SAFETY: a live string, and a block, which is aligned to a page, of that many units at least.
-    let status = unsafe {
-        sys::napi_get_value_string_utf16(env.raw(), value, place, units, &raw mut len)
-    };
+    let status =
+        unsafe { sys::napi_get_value_string_utf16(env.raw(), value, place, units, &raw mut len) };
     check_status!(status, "a string is expected")?;
     if cfg!(target_endian = "big") {
         for unit in block.chunks_exact_mut(2) {
@@ -207,7 +209,10 @@ pub fn utf16_block(env: Env, text: JsString<'_>) -> Result<std::result::Result<(
 }
 
 /// The low bytes of the characters of `text`, in recycled memory.
-pub fn latin1_block(env: Env, text: JsString<'_>) -> Result<std::result::Result<(Block, usize), Failure>> {
+pub fn latin1_block(
+    env: Env,
+    text: JsString<'_>,
+) -> Result<std::result::Result<(Block, usize), Failure>> {
     let size = latin1_len(env, text)? + NUL;
     match RECYCLER.acquire(size) {
         Ok(mut block) => {

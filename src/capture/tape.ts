@@ -438,27 +438,41 @@ export class Tape {
 
   /** Begins anew. */
   reset(): void {
+    if (this.isSmall) {
+      this.w = 0
+      this.d = 0
+      this.b = 0
+      this.r = 0
+      this.n = 0
+    } else this.#resetAll()
+    this.text = ''
+    this.score = 0
+    if (this.path[0] !== undefined) this.leaveAll()
+  }
+
+  #resetAll(): void {
     this.sealed.forEach(({ segment }) => this.#free(segment))
     this.#free(this.segment)
     this.sealed.length = 0
     this.parts = undefined
     this.longs = 0
     this.longSize = 0
-    this.text = ''
-    this.score = 0
-    this.stopped = undefined
     this.#open(this.#desk)
-    if (this.path[0] !== undefined) this.leaveAll()
   }
 
   /** Everything is in the first segment. */
   get isSmall(): boolean {
-    return this.sealed.length === 0 && this.longs === 0
+    return this.segment === this.#desk && this.longs === 0 && this.parts === undefined
   }
 
-  /** What `isSmall` tapes hold, in bytes that take about the same time. */
-  get smallSize(): number {
-    return (this.w + this.d * 3) * 8 + (this.b + this.r + this.text.length) * 2
+  /** About how many nanoseconds it takes to print a small tape: of words, doubles, characters. */
+  get cost(): number {
+    return this.w * 6 + this.d * 28 + (this.b + this.r + this.text.length) * 0.25
+  }
+
+  /** About how many bytes a small tape becomes. */
+  get size(): number {
+    return this.w * 6 + this.d * 18 + this.b + this.r + this.text.length
   }
 
   /** Writes the JSON of a small tape into the slab, from `offset` on; tells how long it is, or less than 0. */

@@ -84,9 +84,7 @@ mod tests {
         }
         assert_eq!(lexicon.add("more"), None);
         let texts = (0..Lexicon::CAPACITY).map(|index| lexicon.get(index).map(Entry::text));
-        assert!(
-            texts.enumerate().all(|(index, text)| text == Some(index.to_string().as_bytes()))
-        );
+        assert!(texts.enumerate().all(|(index, text)| text == Some(index.to_string().as_bytes())));
         assert!(lexicon.get(Lexicon::CAPACITY).is_none());
     }
 }

@@ -12,7 +12,7 @@ pub(crate) fn write_double<M: Memory>(out: &mut Output<'_, M>, value: f64) {
     let size = value.abs();
     if size < EXACT {
         let integer = value as i64;
-        if integer as f64 == value {
+        if (integer as f64).to_bits() == value.to_bits() || value == 0.0 {
             return write_long(out, integer);
         }
         if PLAIN <= size {
@@ -26,13 +26,20 @@ pub(crate) fn write_double<M: Memory>(out: &mut Output<'_, M>, value: f64) {
     write_text(out, buffer.format_finite(value));
 }
 
-/// At most 25 characters.
+/// At most 25 characters, as two blocks that may overlap: their number is not known to the compiler.
+#[inline]
 fn write_text<M: Memory>(out: &mut Output<'_, M>, text: &str) {
     let bytes = text.as_bytes();
-    let mut block = [0; 32];
-    if let Some(start) = block.get_mut(..bytes.len()) {
-        start.copy_from_slice(bytes);
-        out.put(&block, bytes.len());
+    if let (Some(first), Some(last)) = (bytes.first_chunk::<16>(), bytes.last_chunk::<16>()) {
+        out.put(first, bytes.len() - 16);
+        return out.put(last, 16);
+    }
+    if let (Some(first), Some(last)) = (bytes.first_chunk::<8>(), bytes.last_chunk::<8>()) {
+        out.put(first, bytes.len() - 8);
+        return out.put(last, 8);
+    }
+    for &byte in bytes {
+        out.byte(byte);
     }
 }
 

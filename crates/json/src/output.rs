@@ -36,8 +36,7 @@ impl<'m, M: Memory> Output<'m, M> {
         if memory.bytes().len() < LEAST {
             memory.grow(0, LEAST)?;
         }
-        let mut output =
-            Self { memory, start: ptr::null_mut(), capacity: 0, len: 0, error: None };
+        let mut output = Self { memory, start: ptr::null_mut(), capacity: 0, len: 0, error: None };
         output.look();
         Ok(output)
     }

@@ -66,14 +66,8 @@ pub fn transcode<M: Memory>(
     poll: impl FnMut() -> Result<(), M::Error>,
 ) -> Result<usize, TranscodeError<M::Error>> {
     let out = Output::new(memory).map_err(TranscodeError::Stopped)?;
-    let mut transcoder = Transcoder {
-        longs: tape.longs,
-        lexicon: tape.lexicon,
-        kernel,
-        out,
-        poll,
-        polled_at: 0,
-    };
+    let mut transcoder =
+        Transcoder { longs: tape.longs, lexicon: tape.lexicon, kernel, out, poll, polled_at: 0 };
     for segment in tape.segments {
         transcoder.segment(segment)?;
     }

@@ -1,0 +1,321 @@
+//! The transcoder against twins written with std, and on tapes that no capture writes.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::indexing_slicing,
+    clippy::panic,
+    clippy::cast_possible_wrap,
+    reason = "a test"
+)]
+
+use offloop_json::{
+    Kernel, Lexicon, Long, Memory, Segment, Tag, Tape, TranscodeError, indent, transcode,
+};
+use proptest::prelude::*;
+
+/// Memory that grows as asked, up to a bound.
+struct Growing {
+    bytes: Vec<u8>,
+    most: usize,
+}
+
+impl Growing {
+    fn new(size: usize) -> Self {
+        Self { bytes: vec![0xAA; size], most: usize::MAX }
+    }
+}
+
+#[derive(Debug, PartialEq, Eq)]
+struct Full;
+
+impl Memory for Growing {
+    type Error = Full;
+
+    fn bytes(&mut self) -> &mut [u8] {
+        &mut self.bytes
+    }
+
+    fn grow(&mut self, len: usize, size: usize) -> Result<(), Full> {
+        if self.most < size {
+            return Err(Full);
+        }
+        let mut grown = vec![0xBB; size];
+        grown[..len].copy_from_slice(&self.bytes[..len]);
+        self.bytes = grown;
+        Ok(())
+    }
+}
+
+fn word(tag: Tag, payload: i32) -> i32 {
+    payload << 4 | tag as i32
+}
+
+fn json_of(segments: &[Segment<'_>], longs: &[Long<'_>], lexicon: &Lexicon) -> String {
+    let mut texts = Vec::new();
+    for size in [0, 70, 1 << 16] {
+        let mut memory = Growing::new(size);
+        let tape = Tape { segments, longs, lexicon };
+        let len = transcode(tape, Kernel::best(), &mut memory, || Ok(())).unwrap();
+        texts.push(String::from_utf8(memory.bytes[..len].to_vec()).unwrap());
+    }
+    assert!(texts.iter().all(|text| *text == texts[0]), "the memory makes no difference");
+    texts.remove(0)
+}
+
+fn json_of_words(words: &[i32], doubles: &[f64]) -> String {
+    json_of(&[Segment { words, doubles, ..Segment::default() }], &[], &Lexicon::default())
+}
+
+#[test]
+fn every_kind_of_word() {
+    let lexicon = Lexicon::default();
+    let key = lexicon.add("\"key\":").unwrap() as i32;
+    let pair = lexicon.add(&format!("\"{}\":null,", "long".repeat(20))).unwrap() as i32;
+    let words = [
+        word(Tag::Open, 1),
+        word(Tag::Entry, key),
+        word(Tag::Int, -5),
+        word(Tag::Entry, pair),
+        word(Tag::Name, 0),
+        2,
+        word(Tag::Latin1, 3),
+        word(Tag::Name, 1),
+        1,
+        word(Tag::Utf16, 2),
+        word(Tag::Name, 2),
+        2,
+        word(Tag::Rope, 1),
+        word(Tag::Name, 3),
+        1,
+        word(Tag::Long, 0),
+        word(Tag::Entry, key),
+        word(Tag::Open, 0),
+        word(Tag::Literal, 0),
+        word(Tag::Literal, 1),
+        word(Tag::Literal, 2),
+        word(Tag::Double, 0),
+        word(Tag::Ints, 3),
+        1,
+        -2,
+        i32::MIN,
+        word(Tag::Doubles, 2),
+        word(Tag::Date, 0),
+        word(Tag::Text, 0),
+        4,
+        1,
+        3,
+        word(Tag::Extra, 1),
+        2,
+        word(Tag::Extra, 2),
+        1,
+        word(Tag::Close, 0),
+        word(Tag::Entry, key),
+        word(Tag::Open, 1),
+        word(Tag::Close, 1),
+        word(Tag::Close, 1),
+        word(Tag::Extra, 0),
+    ];
+    let segment = Segment {
+        words: &words,
+        doubles: &[1.5, -0.0, f64::NAN, 0.0],
+        bytes: b"a\"\xe9\n.\x2d\x4e\x3d\xd8\x00\xde(12)\x01\xff",
+        rope: b"\x2d\x4e\x41\x00z",
+        runs: &[2 << 1 | 1, 1 << 1],
+    };
+    let longs =
+        [Long { bytes: b"long", is_wide: false }, Long { bytes: b"\x2d\x4e", is_wide: true }];
+    let json = json_of(&[segment], &longs, &lexicon);
+    let long_key = "long".repeat(20);
+    let expected = [
+        r#"{"key":-5,""#,
+        &long_key,
+        r#"":null,"a\"":"é\n.","中":"😀","中A":"z","中":"long","key":[null,true,false,1.5,1,-2,-2147483648,0,null,"#,
+        r#""1970-01-01T00:00:00.000Z",12,{"type":"Buffer","data":[1,255]},{"type":"Buffer","data":[45,78]}],"key":{}}"#,
+        "\n",
+    ]
+    .concat();
+    assert_eq!(json, expected);
+}
+
+#[test]
+fn a_value_goes_on_in_the_next_segment() {
+    let first = Segment { words: &[word(Tag::Open, 0), word(Tag::Int, 1)], ..Segment::default() };
+    let second = Segment { words: &[word(Tag::Int, 2), word(Tag::Close, 0)], ..Segment::default() };
+    assert_eq!(json_of(&[first, second], &[], &Lexicon::default()), "[1,2]");
+}
+
+#[test]
+fn a_million_arrays_in_each_other() {
+    let depth = 1_000_000;
+    let mut words = vec![word(Tag::Open, 0); depth];
+    words.extend(vec![word(Tag::Close, 0); depth]);
+    assert_eq!(json_of_words(&words, &[]), "[".repeat(depth) + &"]".repeat(depth));
+}
+
+#[test]
+fn strings_longer_than_a_piece_keep_their_surrogate_pairs() {
+    for ahead in [0, 1, 4093, 4094, 4095, 4096, 4097] {
+        let text = "中".repeat(ahead) + &"😀".repeat(5000);
+        let bytes: Vec<u8> = text.encode_utf16().flat_map(u16::to_le_bytes).collect();
+        let words = [word(Tag::Utf16, (bytes.len() / 2) as i32)];
+        let segment = Segment { words: &words, bytes: &bytes, ..Segment::default() };
+        let json = json_of(&[segment], &[], &Lexicon::default());
+        assert_eq!(json, format!("\"{text}\""));
+    }
+}
+
+#[test]
+fn a_failure_to_grow_is_told_and_nothing_is_written_outside() {
+    let words = vec![word(Tag::Int, 1234); 1000];
+    let segments = [Segment { words: &words, ..Segment::default() }];
+    let tape = Tape { segments: &segments, longs: &[], lexicon: &Lexicon::default() };
+    let mut memory = Growing { bytes: vec![0; 100], most: 200 };
+    let outcome = transcode(tape, Kernel::best(), &mut memory, || Ok(()));
+    assert_eq!(outcome, Err(TranscodeError::Stopped(Full)));
+    let mut memory = Growing { bytes: Vec::new(), most: 0 };
+    let outcome = transcode(tape, Kernel::best(), &mut memory, || Ok(()));
+    assert_eq!(outcome, Err(TranscodeError::Stopped(Full)));
+}
+
+#[test]
+fn poll_stops_long_work() {
+    let doubles = vec![0.1; 1 << 20];
+    let words = [word(Tag::Doubles, 1 << 20)];
+    let segments = [Segment { words: &words, doubles: &doubles, ..Segment::default() }];
+    let tape = Tape { segments: &segments, longs: &[], lexicon: &Lexicon::default() };
+    let mut polls = 0;
+    let outcome = transcode(tape, Kernel::best(), &mut Growing::new(8 << 20), || {
+        polls += 1;
+        if polls == 3 { Err(Full) } else { Ok(()) }
+    });
+    assert_eq!(outcome, Err(TranscodeError::Stopped(Full)));
+    assert_eq!(polls, 3);
+}
+
+#[test]
+fn integers_of_every_length() {
+    let mut ints = vec![0, i32::MAX, i32::MIN, i32::MIN + 1];
+    for power in 0..10 {
+        let ten = 10_i32.pow(power);
+        ints.extend([ten - 1, ten, ten + 1, -ten, 1 - ten, ten.saturating_mul(9)]);
+    }
+    let mut words = vec![word(Tag::Open, 0), word(Tag::Ints, ints.len() as i32)];
+    words.extend(&ints);
+    words.push(word(Tag::Close, 0));
+    let expected: Vec<String> = ints.iter().map(ToString::to_string).collect();
+    assert_eq!(json_of_words(&words, &[]), format!("[{}]", expected.join(",")));
+}
+
+fn printed(value: f64) -> String {
+    json_of_words(&[word(Tag::Double, 0)], &[value])
+}
+
+#[test]
+fn doubles_at_the_edges_of_their_layouts() {
+    let cases = [
+        (0.0, "0"),
+        (-0.0, "0"),
+        (f64::INFINITY, "null"),
+        (f64::NAN, "null"),
+        (5e-324, "5e-324"),
+        (f64::MAX, "1.7976931348623157e+308"),
+        (1e21, "1e+21"),
+        (1e20, "100000000000000000000"),
+        (123_456_789_012_345_680_000.0, "123456789012345680000"),
+        (1e-6, "0.000001"),
+        (1e-7, "1e-7"),
+        (1.5e-7, "1.5e-7"),
+        (0.000_012_3, "0.0000123"),
+        (9_007_199_254_740_991.0, "9007199254740991"),
+        (9_007_199_254_740_993.0, "9007199254740992"),
+        (-4_294_967_296.0, "-4294967296"),
+        (99_999_999.0, "99999999"),
+        (100_000_000.0, "100000000"),
+        (0.1, "0.1"),
+        (-1.0e-5, "-0.00001"),
+    ];
+    for (value, expected) in cases {
+        assert_eq!(printed(value), expected);
+    }
+}
+
+#[test]
+fn dates_far_away() {
+    let cases = [
+        (0.0, "\"1970-01-01T00:00:00.000Z\""),
+        (-1.0, "\"1969-12-31T23:59:59.999Z\""),
+        (8.64e15, "\"+275760-09-13T00:00:00.000Z\""),
+        (-8.64e15, "\"-271821-04-20T00:00:00.000Z\""),
+        (951_782_400_000.0, "\"2000-02-29T00:00:00.000Z\""),
+        (-62_198_755_200_000.0, "\"-000001-01-01T00:00:00.000Z\""),
+        (-62_167_219_200_000.0, "\"0000-01-01T00:00:00.000Z\""),
+        (253_402_300_800_000.0, "\"+010000-01-01T00:00:00.000Z\""),
+        (8.64e15 + 1.0, "null"),
+        (f64::NAN, "null"),
+    ];
+    for (time, expected) in cases {
+        assert_eq!(json_of_words(&[word(Tag::Date, 0)], &[time]), expected);
+    }
+}
+
+#[test]
+fn space_as_json_stringify_has_it() {
+    let json = r#"{"a":[],"b":{},"c":[1,{"d":"x\"],{:,"}],"e":"\\"}"#;
+    let expected = "{\n--\"a\": [],\n--\"b\": {},\n--\"c\": [\n----1,\n----{\n------\"d\": \"x\\\"],{:,\"\n----}\n--],\n--\"e\": \"\\\\\"\n}\n";
+    let mut memory = Growing::new(0);
+    let json = format!("{json}\n");
+    let len = indent(json.as_bytes(), b"--", &mut memory, || Ok(())).unwrap();
+    assert_eq!(std::str::from_utf8(&memory.bytes[..len]).unwrap(), expected);
+}
+
+fn twin(value: f64) -> String {
+    ryu_js::Buffer::new().format_finite(value).to_owned()
+}
+
+proptest! {
+    #[test]
+    fn doubles_are_printed_as_ryu_js_does(bits in any::<u64>()) {
+        let value = f64::from_bits(bits);
+        prop_assume!(value.is_finite());
+        prop_assert_eq!(printed(value), twin(value));
+    }
+
+    #[test]
+    fn decimals_are_printed_as_ryu_js_does(digits in -9_999_999_i64..9_999_999, scale in -12_i32..24) {
+        let value = digits as f64 * 10_f64.powi(scale);
+        prop_assert_eq!(printed(value), twin(value));
+    }
+
+    /// Never a panic, never a byte outside: the memory is exactly what was given.
+    #[test]
+    fn malformed_tapes_fail_in_peace(
+        words in prop::collection::vec(prop_oneof![any::<i32>(), 0..4096_i32], 0..64),
+        doubles in prop::collection::vec(any::<f64>(), 0..8),
+        bytes in prop::collection::vec(any::<u8>(), 0..256),
+        rope in prop::collection::vec(any::<u8>(), 0..64),
+        runs in prop::collection::vec(prop_oneof![any::<i32>(), 0..64_i32], 0..8),
+        size in 0..200_usize,
+    ) {
+        let lexicon = Lexicon::default();
+        lexicon.add("\"key\":");
+        let segment =
+            Segment { words: &words, doubles: &doubles, bytes: &bytes, rope: &rope, runs: &runs };
+        let longs = [Long { bytes: &bytes, is_wide: bytes.len().is_multiple_of(2) }];
+        let segments = [segment, segment];
+        let tape = Tape { segments: &segments, longs: &longs, lexicon: &lexicon };
+        let mut memory = Growing::new(size);
+        memory.most = 1 << 20;
+        if let Ok(len) = transcode(tape, Kernel::best(), &mut memory, || Ok(())) {
+            prop_assert!(len <= memory.bytes.len());
+        }
+    }
+
+    #[test]
+    fn any_bytes_can_be_indented(json in prop::collection::vec(prop_oneof![any::<u8>(), prop::sample::select(b"{}[],:\"\\".to_vec())], 0..200)) {
+        let mut memory = Growing::new(0);
+        memory.most = 1 << 20;
+        if let Ok(len) = indent(&json, b"  ", &mut memory, || Ok(())) {
+            prop_assert!(len <= memory.bytes.len());
+        }
+    }
+}
