@@ -74,6 +74,8 @@ export declare class TapeParts {
   addBytes(bytes: Uint8Array): Failure | null
   /** Forgets the long strings from that index on. */
   cutLongs(len: number): void
+  /** Forgets everything that no task has taken. */
+  clear(): void
 }
 
 /** A segment, which serves one tape after the other. */

@@ -2,7 +2,7 @@
 
 import { captureProperty, NO_RULES, type Rules } from './capture/exact.ts'
 import { Vocabulary } from './capture/place.ts'
-import { Tape } from './capture/tape.ts'
+import { releaseSegments, Tape } from './capture/tape.ts'
 import { captureRow, captureValue } from './capture/walk.ts'
 import { allocate, allocateNow, resultOf, type Bytes } from './bytes.ts'
 import { invalidType, invalidValue } from './errors.ts'
@@ -26,7 +26,7 @@ import {
 } from './intrinsics.ts'
 import { encodeTape, encodeTapeSync, Slab, takeSpill, takeSpillSync, unwrap, type TapeParts } from './native.ts'
 import { checkKeys, readBoolean, readSignal, tableOf, type Cancellable } from './options.ts'
-import { run } from './pool.ts'
+import { onIdle, releaseWhenIdle, run } from './pool.ts'
 import { readStream } from './stream.ts'
 
 export interface EncodeOptions extends Cancellable {
@@ -184,8 +184,7 @@ class Press {
 
   #encodeNow(value: unknown, form: Form): Bytes {
     const tape = this.#capture(value, form)
-    const bytes = tape.isSmall && form.gap === '' ? this.#printSmall(tape) : undefined
-    const result = bytes ?? this.#printNow(tape, form)
+    const result = this.#printSmall(tape, form) ?? this.#printNow(tape, form)
     this.#trial = this.#trials[sizeClass(result.length)]
     return result
   }
@@ -245,12 +244,13 @@ class Press {
 
   /** If that takes less of the thread than a task does. */
   #printAtOnce(tape: Tape, form: Form): Bytes | undefined {
-    if (!tape.isSmall || form.gap !== '' || AT_ONCE_NS < tape.cost) return undefined
-    return this.#printSmall(tape) ?? this.#printNow(tape, form)
+    if (!tape.isSmall || AT_ONCE_NS < tape.cost) return undefined
+    return this.#printSmall(tape, form) ?? this.#printNow(tape, form)
   }
 
   /** Into shared memory. Undefined where it is too large for that. */
-  #printSmall(tape: Tape): Bytes | undefined {
+  #printSmall(tape: Tape, { gap }: Form): Bytes | undefined {
+    if (!tape.isSmall || gap !== '') return undefined
     const { size } = tape
     if (SLAB_SIZE / 2 < size) return undefined
     const bytes = slab.print(tape, size)
@@ -272,6 +272,7 @@ class Press {
     } finally {
       tape.unfinish()
       this.#give(tape)
+      releaseWhenIdle()
     }
   }
 
@@ -286,6 +287,7 @@ class Press {
     } finally {
       tape.unfinish()
       this.#give(tape)
+      releaseWhenIdle()
     }
   }
 
@@ -303,7 +305,7 @@ const FIRST_RATIO = 1.25
 const MARGIN = 0.02
 const FORGETTING = 0.99
 /** More than is asked for at once by what prints strings. */
-const SLACK = 32 * 1024
+const SLACK = 2 * 1024
 
 /** What the memory made for a result had no room for. */
 async function takeLarger(parts: TapeParts, size: number, signal: AbortSignal | undefined): Promise<Bytes> {
@@ -430,6 +432,7 @@ class SharedSlab {
   }
 }
 
+onIdle(releaseSegments)
 const slab = new SharedSlab()
 const shared = new Press()
 

@@ -197,7 +197,7 @@ class Job<T> implements Waiting {
   #leave(): void {
     running -= 1
     startWaiting()
-    if (running === 0) releaseWhenIdle()
+    if (running === 0 && idleBytes() !== 0) releaseWhenIdle()
     this.#unwatch?.()
   }
 
@@ -236,13 +236,21 @@ async function makeWarm(bytes: number): Promise<void> {
 
 let idleTimer: NodeJS.Timeout | undefined
 
+/** What else there is to give back then. */
+const releases: (() => void)[] = []
+
+export function onIdle(release: () => void): void {
+  releases.push(release)
+}
+
 /** Gives back what nobody has used for a while, off-thread: returning 32 MB takes a millisecond. Keeps nothing alive. */
-function releaseWhenIdle(): void {
-  if (idleTimer !== undefined || idleBytes() === 0) return
+export function releaseWhenIdle(): void {
+  if (idleTimer !== undefined) return
   idleTimer = setTimeout(() => {
     idleTimer = undefined
+    for (const release of releases) release()
     // What was used meanwhile is younger and stays; the end of this task arms the timer for it.
-    void run(() => releaseIdle(IDLE_MS))
+    if (idleBytes() !== 0) void run(() => releaseIdle(IDLE_MS))
   }, IDLE_MS)
   idleTimer.unref()
 }

@@ -202,6 +202,13 @@ impl TapeParts {
         self.parts.borrow_mut().longs.truncate(len as usize);
     }
 
+    /// Forgets everything that no task has taken.
+    #[napi]
+    pub fn clear(&self) {
+        drop(self.parts.take());
+        drop(self.spill.lock().unwrap_or_else(PoisonError::into_inner).take());
+    }
+
     fn add_long(&self, block: Block, len: usize, is_wide: bool) {
         self.parts.borrow_mut().longs.push(LongMemory { block, len, is_wide });
     }

@@ -454,6 +454,7 @@ export class Tape {
     this.sealed.forEach(({ segment }) => this.#free(segment))
     this.#free(this.segment)
     this.sealed.length = 0
+    this.parts?.clear()
     this.parts = undefined
     this.longs = 0
     this.longSize = 0

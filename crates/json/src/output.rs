@@ -50,6 +50,12 @@ impl<'m, M: Memory> Output<'m, M> {
         self.len
     }
 
+    /// Bytes that can be written without growing.
+    #[inline]
+    pub fn left(&self) -> usize {
+        self.capacity - self.len
+    }
+
     /// The failure that was kept.
     pub fn check(&mut self) -> Result<(), M::Error> {
         self.error.take().map_or(Ok(()), Err)

@@ -13,8 +13,12 @@ use crate::tape::{
 };
 use crate::text::Kernel;
 
-/// Characters that are written at once: room for the worst they can become is asked for before.
+/// Characters that are written at once: room for the worst they can become is asked for before. Where that would make
+/// the memory grow, they are fewer.
 const PIECE: usize = 4096;
+const LEAST_PIECE: usize = 128;
+/// Bytes that a character becomes at most.
+const WORST: usize = Kernel::room_for(1) - Kernel::room_for(0);
 
 /// Bytes between two calls of `poll`: some 0.1 ms of work.
 const POLL: usize = 256 << 10;
@@ -203,7 +207,7 @@ impl<'a, M: Memory, P: FnMut() -> Result<(), M::Error>> Transcoder<'a, '_, M, P>
     #[inline]
     fn latin1(&mut self, text: &[u8]) -> Result<(), TranscodeError<M::Error>> {
         self.out.byte(b'"');
-        if text.len() <= PIECE {
+        if text.len() <= LEAST_PIECE {
             let room = self.out.room(Kernel::room_for(text.len()));
             let written = self.kernel.escape_latin1(text, room).unwrap_or(0);
             self.out.advance(written);
@@ -239,6 +243,11 @@ impl<'a, M: Memory, P: FnMut() -> Result<(), M::Error>> Transcoder<'a, '_, M, P>
         }
     }
 
+    /// Characters that there is room for, whatever they become.
+    fn piece(&self) -> usize {
+        (self.out.left().saturating_sub(Kernel::room_for(0)) / WORST).clamp(LEAST_PIECE, PIECE)
+    }
+
     fn pieces(
         &mut self,
         mut text: &[u8],
@@ -246,7 +255,7 @@ impl<'a, M: Memory, P: FnMut() -> Result<(), M::Error>> Transcoder<'a, '_, M, P>
         write: impl Fn(Kernel, &[u8], &mut [u8]) -> Option<usize>,
     ) -> Result<(), TranscodeError<M::Error>> {
         while !text.is_empty() {
-            let (piece, rest) = split_piece(text, width);
+            let (piece, rest) = split_piece(text, width, self.piece());
             let room = self.out.room(Kernel::room_for(piece.len() / width));
             // None is a failure to grow, which `out` keeps.
             let written = write(self.kernel, piece, room).unwrap_or(0);
@@ -322,14 +331,14 @@ fn bracket(payload: usize, array: u8, object: u8) -> Result<u8, Malformed> {
     }
 }
 
-/// At most [`PIECE`] characters, no surrogate pair cut.
-fn split_piece(text: &[u8], width: usize) -> (&[u8], &[u8]) {
-    let Some((piece, rest)) = text.split_at_checked(PIECE * width) else { return (text, &[]) };
+/// At most `len` characters, no surrogate pair cut.
+fn split_piece(text: &[u8], width: usize, len: usize) -> (&[u8], &[u8]) {
+    let Some((piece, rest)) = text.split_at_checked(len * width) else { return (text, &[]) };
     let ends_high = width == 2 && matches!(piece, [.., 0xd8..=0xdb]);
     if !ends_high {
         return (piece, rest);
     }
-    text.split_at_checked((PIECE - 1) * width).unwrap_or((piece, rest))
+    text.split_at_checked((len - 1) * width).unwrap_or((piece, rest))
 }
 
 /// What a segment's words draw from.
