@@ -1,6 +1,4 @@
-//! Numbers as JavaScript prints them.
-
-use crate::output::{Memory, Output};
+//! Numbers as JavaScript prints them, each with a comma behind it: one block, of which the caller keeps the start.
 
 /// Integers up to here are exact; every double from here on is one.
 const EXACT: f64 = 9_007_199_254_740_992.0;
@@ -8,87 +6,103 @@ const EXACT: f64 = 9_007_199_254_740_992.0;
 /// Between this and [`EXACT`] the shortest digits have the same layout in Rust and JavaScript.
 const PLAIN: f64 = 1e-5;
 
-pub(crate) fn write_double<M: Memory>(out: &mut Output<'_, M>, value: f64) {
+/// Room for any number and its comma.
+pub(crate) const NUMBER: usize = 32;
+/// Room for an integer of 32 bits and its comma.
+pub(crate) const INT: usize = 16;
+
+#[inline]
+pub(crate) fn double(value: f64) -> ([u8; NUMBER], usize) {
     let size = value.abs();
     if size < EXACT {
         let integer = value as i64;
         if (integer as f64).to_bits() == value.to_bits() || value == 0.0 {
-            return write_long(out, integer);
+            return long(integer);
         }
         if PLAIN <= size {
-            let mut buffer = zmij::Buffer::new();
-            return write_text(out, buffer.format_finite(value));
+            return text(zmij::Buffer::new().format_finite(value));
         }
     } else if !value.is_finite() {
-        return out.put(b"null", 4);
+        return text("null");
     }
-    let mut buffer = ryu_js::Buffer::new();
-    write_text(out, buffer.format_finite(value));
+    text(ryu_js::Buffer::new().format_finite(value))
 }
 
 /// At most 25 characters, as two blocks that may overlap: their number is not known to the compiler.
 #[inline]
-fn write_text<M: Memory>(out: &mut Output<'_, M>, text: &str) {
+fn text(text: &str) -> ([u8; NUMBER], usize) {
     let bytes = text.as_bytes();
+    let mut block = [b','; NUMBER];
+    let len = bytes.len();
     if let (Some(first), Some(last)) = (bytes.first_chunk::<16>(), bytes.last_chunk::<16>()) {
-        out.put(first, bytes.len() - 16);
-        return out.put(last, 16);
+        write(&mut block, 0, first);
+        write(&mut block, len - 16, last);
+    } else if let (Some(first), Some(last)) = (bytes.first_chunk::<8>(), bytes.last_chunk::<8>()) {
+        write(&mut block, 0, first);
+        write(&mut block, len - 8, last);
+    } else {
+        for (to, from) in block.iter_mut().zip(bytes) {
+            *to = *from;
+        }
     }
-    if let (Some(first), Some(last)) = (bytes.first_chunk::<8>(), bytes.last_chunk::<8>()) {
-        out.put(first, bytes.len() - 8);
-        return out.put(last, 8);
-    }
-    for &byte in bytes {
-        out.byte(byte);
-    }
+    (block, len + 1)
 }
 
 #[inline]
-pub(crate) fn write_int<M: Memory>(out: &mut Output<'_, M>, value: i32) {
-    if value < 0 {
-        out.byte(b'-');
+fn write<const N: usize>(block: &mut [u8; NUMBER], at: usize, bytes: &[u8; N]) {
+    if let Some(place) = block.get_mut(at..at + N) {
+        place.copy_from_slice(bytes);
     }
-    write_u32(out, value.unsigned_abs());
 }
 
-fn write_long<M: Memory>(out: &mut Output<'_, M>, value: i64) {
-    if value < 0 {
-        out.byte(b'-');
-    }
+/// As arithmetic on the block as a whole, so that neither sign nor length make it branch.
+#[inline]
+pub(crate) fn int(value: i32) -> ([u8; INT], usize) {
     let size = value.unsigned_abs();
-    if let Ok(size) = u32::try_from(size) {
-        return write_u32(out, size);
+    let (digits, len) =
+        if u64::from(size) < EIGHT_DIGITS { short_digits(size) } else { long_digits(size.into()) };
+    let with_comma = digits | u128::from(b',') << (len * 8);
+    if value < 0 {
+        return ((with_comma << 8 | u128::from(b'-')).to_le_bytes(), len + 2);
     }
-    // At most 16 digits, as the value is exact.
-    let (high, low) = ((size / EIGHT_DIGITS) as u32, (size % EIGHT_DIGITS) as u32);
-    write_u32(out, high);
-    out.put(&(digits(low) | ZEROS).to_le_bytes(), 8);
+    (with_comma.to_le_bytes(), len + 1)
+}
+
+/// At most 16 digits, as the value is exact.
+fn long(value: i64) -> ([u8; NUMBER], usize) {
+    let mut block = [b'-'; NUMBER];
+    let size = value.unsigned_abs();
+    let (digits, len) =
+        if size < EIGHT_DIGITS { short_digits(size as u32) } else { long_digits(size) };
+    let sign = usize::from(value < 0);
+    write(&mut block, sign, &digits.to_le_bytes());
+    write(&mut block, sign + len, b",");
+    (block, sign + len + 1)
 }
 
 const EIGHT_DIGITS: u64 = 100_000_000;
 const ZEROS: u64 = 0x3030_3030_3030_3030;
 
+/// The characters of a value below 10⁸, the first in the lowest byte, and how many.
 #[inline]
-fn write_u32<M: Memory>(out: &mut Output<'_, M>, value: u32) {
-    if EIGHT_DIGITS <= u64::from(value) {
-        let (high, low) = (value / EIGHT_DIGITS as u32, value % EIGHT_DIGITS as u32);
-        if high < 10 {
-            out.byte(b'0' + high as u8);
-        } else {
-            out.put(&[b'0' + (high / 10) as u8, b'0' + (high % 10) as u8], 2);
-        }
-        return out.put(&(digits(low) | ZEROS).to_le_bytes(), 8);
-    }
+fn short_digits(value: u32) -> (u128, usize) {
     let digits = digits(value);
     // The last digit counts even if it is zero.
     let leading = ((digits | 1 << 56).trailing_zeros() / 8) as usize;
-    out.put(&((digits | ZEROS) >> (leading * 8)).to_le_bytes(), 8 - leading);
+    (((digits | ZEROS) >> (leading * 8)).into(), 8 - leading)
+}
+
+/// The same for values from 10⁸ on, below 10¹⁶.
+fn long_digits(value: u64) -> (u128, usize) {
+    let (high, low) = ((value / EIGHT_DIGITS) as u32, (value % EIGHT_DIGITS) as u32);
+    let (characters, len) = short_digits(high);
+    (characters | u128::from(digits(low) | ZEROS) << (len * 8), len + 8)
 }
 
 /// The eight digits of a value below 10⁸, the first in the lowest byte: pairs of four, of two, of one at a time, as
 /// multiplications that no digit count makes branch.
 #[inline]
-pub(crate) fn digits(value: u32) -> u64 {
+fn digits(value: u32) -> u64 {
     let value = u64::from(value);
     let fours = (value / 10_000) | (value % 10_000) << 32;
     let hundreds = ((fours * 10_486) >> 20) & 0x7f_0000_007f;

@@ -46,30 +46,27 @@ pub enum Tag {
 }
 
 impl Tag {
-    const ALL: [Self; 16] = [
-        Self::Int,
-        Self::Double,
-        Self::Latin1,
-        Self::Utf16,
-        Self::Rope,
-        Self::Literal,
-        Self::Open,
-        Self::Close,
-        Self::Entry,
-        Self::Name,
-        Self::Ints,
-        Self::Doubles,
-        Self::Long,
-        Self::Text,
-        Self::Date,
-        Self::Extra,
-    ];
-
     #[inline]
     #[must_use]
-    pub fn of(word: i32) -> Self {
-        let [low, ..] = word.to_le_bytes();
-        Self::ALL.get(usize::from(low & 15)).copied().unwrap_or(Self::Int)
+    pub const fn of(word: i32) -> Self {
+        match word & 15 {
+            0 => Self::Int,
+            1 => Self::Double,
+            2 => Self::Latin1,
+            3 => Self::Utf16,
+            4 => Self::Rope,
+            5 => Self::Literal,
+            6 => Self::Open,
+            7 => Self::Close,
+            8 => Self::Entry,
+            9 => Self::Name,
+            10 => Self::Ints,
+            11 => Self::Doubles,
+            12 => Self::Long,
+            13 => Self::Text,
+            14 => Self::Date,
+            _ => Self::Extra,
+        }
     }
 }
 

@@ -6,7 +6,7 @@ use std::fmt;
 
 use crate::date::write_date;
 use crate::lexicon::Lexicon;
-use crate::number::{write_double, write_int};
+use crate::number::{INT, NUMBER, double, int};
 use crate::output::{Memory, Output};
 use crate::tape::{
     ARRAY, Characters, Extra, FALSE, Long, Malformed, NULL, OBJECT, Segment, TRUE, Tag,
@@ -23,8 +23,11 @@ const WORST: usize = Kernel::room_for(1) - Kernel::room_for(0);
 /// Bytes between two calls of `poll`: some 0.1 ms of work.
 const POLL: usize = 256 << 10;
 
-/// Numbers between two looks at that.
+/// Numbers that are written at once, as with [`PIECE`].
 const BATCH: usize = 4096;
+const LEAST_BATCH: usize = 32;
+
+const _: () = assert!(INT <= NUMBER);
 
 /// A whole tape, and what it refers to.
 #[derive(Clone, Copy, Debug)]
@@ -108,8 +111,16 @@ impl<'a, M: Memory, P: FnMut() -> Result<(), M::Error>> Transcoder<'a, '_, M, P>
     ) -> Result<(), TranscodeError<M::Error>> {
         let payload = payload_of(word);
         match Tag::of(word) {
-            Tag::Int => write_int(&mut self.out, word >> 4),
-            Tag::Double => write_double(&mut self.out, streams.double()?),
+            Tag::Int => {
+                let (block, len) = int(word >> 4);
+                self.out.put(&block, len);
+                return Ok(());
+            }
+            Tag::Double => {
+                let (block, len) = double(streams.double()?);
+                self.out.put(&block, len);
+                return Ok(());
+            }
             Tag::Latin1 => self.latin1(streams.bytes(payload)?)?,
             Tag::Utf16 => self.utf16(streams.wide_bytes(payload)?)?,
             Tag::Rope => self.characters(streams.rope(payload)?)?,
@@ -178,25 +189,38 @@ impl<'a, M: Memory, P: FnMut() -> Result<(), M::Error>> Transcoder<'a, '_, M, P>
     }
 
     fn ints(&mut self, ints: &[i32]) -> Result<(), TranscodeError<M::Error>> {
-        for batch in ints.chunks(BATCH) {
-            for &int in batch {
-                write_int(&mut self.out, int);
-                self.out.byte(b',');
+        self.numbers(ints, |&value| int(value))
+    }
+
+    fn doubles(&mut self, doubles: &[f64]) -> Result<(), TranscodeError<M::Error>> {
+        self.numbers(doubles, |&value| double(value))
+    }
+
+    fn numbers<T, const N: usize>(
+        &mut self,
+        numbers: &[T],
+        print: impl Fn(&T) -> ([u8; N], usize),
+    ) -> Result<(), TranscodeError<M::Error>> {
+        for batch in numbers.chunks(self.batch(N)) {
+            let mut room = self.out.room(batch.len() * N);
+            let whole = room.len();
+            for number in batch {
+                // Too little room is a failure to grow, which `out` keeps.
+                let Some((place, _)) = room.split_first_chunk_mut::<N>() else { break };
+                let (block, len) = print(number);
+                *place = block;
+                room = room.get_mut(len..).unwrap_or_default();
             }
+            let written = whole - room.len();
+            self.out.advance(written);
             self.pause_if_due()?;
         }
         Ok(())
     }
 
-    fn doubles(&mut self, doubles: &[f64]) -> Result<(), TranscodeError<M::Error>> {
-        for batch in doubles.chunks(BATCH) {
-            for &double in batch {
-                write_double(&mut self.out, double);
-                self.out.byte(b',');
-            }
-            self.pause_if_due()?;
-        }
-        Ok(())
+    /// How many numbers of at most `size` bytes there is room for.
+    fn batch(&self, size: usize) -> usize {
+        (self.out.left() / size).clamp(LEAST_BATCH, BATCH)
     }
 
     #[inline]
@@ -289,13 +313,7 @@ impl<'a, M: Memory, P: FnMut() -> Result<(), M::Error>> Transcoder<'a, '_, M, P>
 
     fn buffer(&mut self, bytes: &[u8]) -> Result<(), TranscodeError<M::Error>> {
         self.out.bytes(br#"{"type":"Buffer","data":["#);
-        for batch in bytes.chunks(BATCH) {
-            for &byte in batch {
-                write_int(&mut self.out, byte.into());
-                self.out.byte(b',');
-            }
-            self.pause_if_due()?;
-        }
+        self.numbers(bytes, |&byte| int(byte.into()))?;
         self.out.close(b']');
         self.out.put(b"},", 2);
         Ok(())
