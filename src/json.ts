@@ -158,8 +158,9 @@ const AT_ONCE_NS = 25_000
 /** What an encoder learns, and the tapes it writes. */
 class Press {
   #vocabulary = new Vocabulary()
-  /** Tapes of this vocabulary that nothing is captured on, and no task reads. */
-  #idle: Tape[] = []
+  /** The stack of tapes of this vocabulary that nothing is captured on, and no task reads. */
+  #idle: Tape | undefined
+  #idleCount = 0
   /** What results were larger than tapes let expect, at most, of late. */
   #ratio = FIRST_RATIO
   /** Who is faster at results as large as the last one. */
@@ -219,14 +220,23 @@ class Press {
     if (this.#vocabulary.isFull) {
       // What was learned is of little use, or its time is over.
       this.#vocabulary = new Vocabulary()
-      this.#idle = []
+      this.#idle = undefined
+      this.#idleCount = 0
     }
-    return this.#idle.pop() ?? new Tape(this.#vocabulary, slab.native)
+    const tape = this.#idle
+    if (tape === undefined) return new Tape(this.#vocabulary, slab.native)
+    this.#idle = tape.below
+    this.#idleCount -= 1
+    tape.below = undefined
+    return tape
   }
 
   #give(tape: Tape): void {
     tape.reset()
-    if (this.#idle.length < MOST_IDLE && tape.vocabulary === this.#vocabulary) this.#idle.push(tape)
+    if (this.#idleCount === MOST_IDLE || tape.vocabulary !== this.#vocabulary) return
+    tape.below = this.#idle
+    this.#idle = tape
+    this.#idleCount += 1
   }
 
   #capture(value: unknown, { rules, newline }: Form): Tape {
@@ -270,7 +280,6 @@ class Press {
       unwrap(takeSpillSync(parts, whole))
       return whole
     } finally {
-      tape.unfinish()
       this.#give(tape)
       releaseWhenIdle()
     }
@@ -285,7 +294,6 @@ class Press {
       this.#learn(usual, size)
       return size <= out.length ? resultOf(out, size) : await takeLarger(parts, size, signal)
     } finally {
-      tape.unfinish()
       this.#give(tape)
       releaseWhenIdle()
     }

@@ -99,7 +99,12 @@ const RUN_MARGIN = 4
 /** More than two bytes for every character that generated code, or a run of strings, may have joined. */
 const ROPE_MARGIN = 1 << 17
 
+// As they are on import, and no arrays of segments below: nobody but this module gets hold of memory that tasks read.
+const { Float64Array: Doubles, Int32Array: Words } = globalThis
+
 class Segment {
+  /** Below it on the stack of idle ones. */
+  below: Segment | undefined
   readonly words: Int32Array
   readonly doubles: Float64Array
   readonly runs: Int32Array
@@ -114,27 +119,47 @@ class Segment {
     const rope = bytes + room.bytes
     const memory = allocUnsafeSlow(rope + room.rope)
     const { buffer } = memory
-    this.doubles = new Float64Array(buffer, 0, room.doubles)
-    this.words = new Int32Array(buffer, words, room.words)
-    this.runs = new Int32Array(buffer, runs, room.runs)
+    this.doubles = new Doubles(buffer, 0, room.doubles)
+    this.words = new Words(buffer, words, room.words)
+    this.runs = new Words(buffer, runs, room.runs)
     this.bytes = bufferFrom(buffer, bytes, room.bytes)
     this.rope = bufferFrom(buffer, rope, room.rope)
     this.native = new TapeSegment(memory, room.words, room.doubles, room.bytes, room.runs, room === LARGE)
   }
 }
 
-/** Large segments that no tape uses. */
-const idleSegments: Segment[] = []
+/** The stack of large segments that no tape uses. */
+let idle: Segment | undefined
+let idleCount = 0
 /** More of them are left to the collector: 56 MB. */
 const MOST_IDLE = 8
 
+function takeIdle(): Segment | undefined {
+  const segment = idle
+  if (segment === undefined) return undefined
+  idle = segment.below
+  segment.below = undefined
+  idleCount -= 1
+  return segment
+}
+
+function giveIdle(segment: Segment): void {
+  if (idleCount === MOST_IDLE) return
+  segment.below = idle
+  idle = segment
+  idleCount += 1
+}
+
 /** Gives the memory of idle segments back. */
 export function releaseSegments(): void {
-  idleSegments.length = 0
+  idle = undefined
+  idleCount = 0
 }
 
 /** A segment that is full, and how much of it is written. */
 interface Sealed {
+  /** Sealed after it. */
+  next: Sealed | undefined
   readonly segment: Segment
   readonly words: number
   readonly doubles: number
@@ -145,7 +170,7 @@ interface Sealed {
 
 /** Where a tape was, to go back to. */
 export interface Mark {
-  readonly sealed: number
+  readonly sealed: Sealed | undefined
   readonly longs: number
   readonly end: Sealed
   readonly text: string
@@ -174,7 +199,10 @@ export class Tape {
   /** Characters of short strings that stand in no segment yet. */
   text = ''
 
-  readonly sealed: Sealed[] = []
+  /** Under it on the stack of idle tapes of an encoder. */
+  below: Tape | undefined
+  #firstSealed: Sealed | undefined
+  #lastSealed: Sealed | undefined
   parts: TapeParts | undefined
   longs = 0
   /** Characters of long strings. */
@@ -198,7 +226,7 @@ export class Tape {
     this.vocabulary = vocabulary
     this.#desk = new Segment(SMALL)
     const header = allocUnsafeSlow(64)
-    this.#header = new Int32Array(header.buffer)
+    this.#header = new Words(header.buffer)
     this.#encodeDesk = bindDesk(header, this.#desk.native, vocabulary.lexicon, slab)
     this.segment = this.#desk
     this.words = this.#desk.words
@@ -223,17 +251,39 @@ export class Tape {
 
   #seal(): void {
     this.flush()
-    this.sealed.push(this.#end())
+    const sealed = this.#end()
+    if (this.#lastSealed === undefined) this.#firstSealed = sealed
+    else this.#lastSealed.next = sealed
+    this.#lastSealed = sealed
+  }
+
+  /** Frees what was sealed after `last`, but for one segment. */
+  #unseal(last: Sealed | undefined, kept?: Segment): void {
+    const first = last === undefined ? this.#firstSealed : last.next
+    for (let sealed = first; sealed !== undefined; sealed = sealed.next) {
+      if (sealed.segment !== kept) this.#free(sealed.segment)
+    }
+    if (last === undefined) this.#firstSealed = undefined
+    else last.next = undefined
+    this.#lastSealed = last
   }
 
   #end(): Sealed {
-    return { segment: this.segment, words: this.w, doubles: this.d, bytes: this.b, rope: this.r, runs: this.n }
+    return {
+      next: undefined,
+      segment: this.segment,
+      words: this.w,
+      doubles: this.d,
+      bytes: this.b,
+      rope: this.r,
+      runs: this.n,
+    }
   }
 
   /** Goes on in a new segment. */
   next(): void {
     this.#seal()
-    this.#open(idleSegments.pop() ?? new Segment(LARGE))
+    this.#open(takeIdle() ?? new Segment(LARGE))
   }
 
   /** Writes the joined characters. */
@@ -403,14 +453,14 @@ export class Tape {
   }
 
   mark(): Mark {
-    return { sealed: this.sealed.length, longs: this.longs, end: this.#end(), text: this.text }
+    return { sealed: this.#lastSealed, longs: this.longs, end: this.#end(), text: this.text }
   }
 
   /** Forgets what was written since. */
   goBack({ sealed, longs, end, text }: Mark): void {
-    this.sealed.splice(sealed).forEach(({ segment }) => this.#free(segment))
     if (this.segment !== end.segment) {
       this.#free(this.segment)
+      this.#unseal(sealed, end.segment)
       this.#open(end.segment)
     }
     this.w = end.words
@@ -425,7 +475,7 @@ export class Tape {
   }
 
   #free(segment: Segment): void {
-    if (segment !== this.#desk && idleSegments.length < MOST_IDLE) idleSegments.push(segment)
+    if (segment !== this.#desk) giveIdle(segment)
   }
 
   /** Lets go of the containers. */
@@ -451,9 +501,8 @@ export class Tape {
   }
 
   #resetAll(): void {
-    this.sealed.forEach(({ segment }) => this.#free(segment))
+    this.#unseal(undefined)
     this.#free(this.segment)
-    this.sealed.length = 0
     this.parts?.clear()
     this.parts = undefined
     this.longs = 0
@@ -492,30 +541,31 @@ export class Tape {
 
   /** Everything, for a task. */
   finish(): TapeParts {
-    this.#seal()
+    this.flush()
     this.parts ??= new TapeParts()
-    const { parts } = this
-    this.sealed.forEach(({ segment, words, doubles, bytes, rope, runs }) =>
-      parts.addSegment(segment.native, words, doubles, bytes, rope, runs),
-    )
-    return parts
+    for (let sealed = this.#firstSealed; sealed !== undefined; sealed = sealed.next) addSegment(this.parts, sealed)
+    addSegment(this.parts, this.#end())
+    return this.parts
   }
 
-  /** After `finish`: how long the JSON is if nothing is escaped and numbers have the usual length. */
+  /** How long the JSON is if nothing is escaped and numbers have the usual length. */
   usualSize(): number {
-    const sizeOfSealed = (sum: number, { words, doubles, bytes, rope }: Sealed): number =>
-      sum + words * 6 + doubles * 18 + bytes + rope
-    return this.sealed.reduce(sizeOfSealed, this.longSize)
-  }
-
-  /** After `finish`: as if it had not been; what was sealed last is the current segment. */
-  unfinish(): void {
-    this.sealed.pop()
+    let size = this.longSize + usualSizeOf(this.#end())
+    for (let sealed = this.#firstSealed; sealed !== undefined; sealed = sealed.next) size += usualSizeOf(sealed)
+    return size
   }
 
   get hasNothing(): boolean {
-    return this.w === 0 && this.sealed.length === 0
+    return this.w === 0 && this.#firstSealed === undefined
   }
+}
+
+function addSegment(parts: TapeParts, { segment, words, doubles, bytes, rope, runs }: Sealed): void {
+  parts.addSegment(segment.native, words, doubles, bytes, rope, runs)
+}
+
+function usualSizeOf({ words, doubles, bytes, rope }: Sealed): number {
+  return words * 6 + doubles * 18 + bytes + rope
 }
 
 /** Longer paths are not kept. */
