@@ -1,5 +1,14 @@
 import test from 'ava'
-import { configure, decodeBase64, encodeBase64, stats } from '../src/index.ts'
+import {
+  configure,
+  createEncoder,
+  decodeBase64,
+  encode,
+  encodeBase64,
+  encodeLines,
+  encodeSync,
+  stats,
+} from '../src/index.ts'
 
 /** Calls with arguments that no type checker would let through. */
 function call(target: (...args: never[]) => unknown, ...args: readonly unknown[]): unknown {
@@ -12,6 +21,16 @@ function unspeakable(): object {
       throw new Error('not to be told')
     },
   })
+}
+
+/** The methods of an encoder have it as `this`; functions do not look. */
+const encoder = createEncoder()
+// Given back their `this` when they are called.
+// oxlint-disable-next-line typescript/unbound-method
+const { encode: encodeOfEncoder, encodeLines: encodeLinesOfEncoder } = encoder
+
+function nameOf(target: (...args: never[]) => unknown): string {
+  return target === encodeOfEncoder || target === encodeLinesOfEncoder ? `${target.name} of an encoder` : target.name
 }
 
 const WRONG: readonly (readonly [
@@ -51,16 +70,60 @@ const WRONG: readonly (readonly [
   ['an ArrayBuffer to encode', encodeBase64, [new ArrayBuffer(4)], 'ERR_INVALID_ARG_TYPE'],
   ['padding that is no boolean', encodeBase64, [new Uint8Array(), { padding: 'yes' }], 'ERR_INVALID_ARG_TYPE'],
   ['an option of decodeBase64', encodeBase64, [new Uint8Array(), { mode: 'node' }], 'ERR_INVALID_ARG_VALUE'],
+  ['no value', encode, [], 'ERR_INVALID_ARG_VALUE'],
+  ['options that are no object', encode, [1, 1], 'ERR_INVALID_ARG_TYPE'],
+  ['null options', encode, [1, null], 'ERR_INVALID_ARG_TYPE'],
+  ['an unknown option', encode, [1, { spaces: 2 }], 'ERR_INVALID_ARG_VALUE'],
+  ['an option of encodeLines', encode, [1, { onBadRow: 'throw' }], 'ERR_INVALID_ARG_VALUE'],
+  ['newline that is no boolean', encode, [1, { newline: '\n' }], 'ERR_INVALID_ARG_TYPE'],
+  ['a signal that is none', encode, [1, { signal: {} }], 'ERR_INVALID_ARG_TYPE'],
+  ['null for a signal', encode, [1, { signal: null }], 'ERR_INVALID_ARG_TYPE'],
+  ['no rows', encodeLines, [], 'ERR_INVALID_ARG_TYPE'],
+  ['null for rows', encodeLines, [null], 'ERR_INVALID_ARG_TYPE'],
+  ['a number for rows', encodeLines, [1], 'ERR_INVALID_ARG_TYPE'],
+  ['rows that are an object', encodeLines, [{ a: 1 }], 'ERR_INVALID_ARG_TYPE'],
+  ['rows that are like an array', encodeLines, [{ length: 1, 0: 1 }], 'ERR_INVALID_ARG_TYPE'],
+  ['an iterator that is no function', encodeLines, [{ [Symbol.iterator]: 1 }], 'ERR_INVALID_ARG_TYPE'],
+  ['options that are no object', encodeLines, [[], 1], 'ERR_INVALID_ARG_TYPE'],
+  ['space', encodeLines, [[], { space: 2 }], 'ERR_INVALID_ARG_VALUE'],
+  ['newline', encodeLines, [[], { newline: true }], 'ERR_INVALID_ARG_VALUE'],
+  ['another word for onBadRow', encodeLines, [[], { onBadRow: 'skip' }], 'ERR_INVALID_ARG_TYPE'],
+  ['onBadRow that is an object', encodeLines, [[], { onBadRow: {} }], 'ERR_INVALID_ARG_TYPE'],
+  ['a signal that is none', encodeLines, [[], { signal: 1 }], 'ERR_INVALID_ARG_TYPE'],
+  ['a value without JSON', encodeOfEncoder, [undefined], 'ERR_INVALID_ARG_VALUE'],
+  ['an option of createEncoder', encodeOfEncoder, [1, { space: 2 }], 'ERR_INVALID_ARG_VALUE'],
+  ['options that are no object', encodeOfEncoder, [1, 'x'], 'ERR_INVALID_ARG_TYPE'],
+  ['a signal that is none', encodeOfEncoder, [1, { signal: [] }], 'ERR_INVALID_ARG_TYPE'],
+  ['an option of createEncoder', encodeLinesOfEncoder, [[], { replacer: [] }], 'ERR_INVALID_ARG_VALUE'],
+  ['another word for onBadRow', encodeLinesOfEncoder, [[], { onBadRow: true }], 'ERR_INVALID_ARG_TYPE'],
+  ['null options', encodeLinesOfEncoder, [[], null], 'ERR_INVALID_ARG_TYPE'],
 ]
 
 for (const [what, target, args, code] of WRONG) {
-  test(`${target.name} rejects ${what} with ${code}`, async (t) => {
+  test(`${nameOf(target)} rejects ${what} with ${code}`, async (t) => {
     let promise: unknown
     t.notThrows(() => {
-      promise = call(target, ...args)
+      promise = Reflect.apply(target, encoder, args)
     })
     t.true(promise instanceof Promise)
     await t.throwsAsync(Promise.resolve(promise), { instanceOf: TypeError, code })
+  })
+}
+
+const REFUSED: readonly (readonly [what: string, options: unknown, code: string])[] = [
+  ['null options', null, 'ERR_INVALID_ARG_TYPE'],
+  ['options that are no object', 'x', 'ERR_INVALID_ARG_TYPE'],
+  ['an unknown option', { indent: 2 }, 'ERR_INVALID_ARG_VALUE'],
+  ['an inherited unknown option', Object.create({ indent: 2 }), 'ERR_INVALID_ARG_VALUE'],
+  ['a signal', { signal: new AbortController().signal }, 'ERR_INVALID_ARG_VALUE'],
+  ['newline that is no boolean', { newline: 1 }, 'ERR_INVALID_ARG_TYPE'],
+  ['null for newline', { newline: null }, 'ERR_INVALID_ARG_TYPE'],
+]
+
+for (const [what, options, code] of REFUSED) {
+  test(`encodeSync and createEncoder throw for ${what} with ${code}`, (t) => {
+    t.throws(() => call(encodeSync, 1, options), { instanceOf: TypeError, code })
+    t.throws(() => call(createEncoder, options), { instanceOf: TypeError, code })
   })
 }
 

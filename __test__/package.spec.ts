@@ -22,8 +22,12 @@ test('the exports are what has been built', (t) => {
   t.deepEqual(Object.keys(offloop).toSorted(), [
     'OffloopError',
     'configure',
+    'createEncoder',
     'decodeBase64',
+    'encode',
     'encodeBase64',
+    'encodeLines',
+    'encodeSync',
     'stats',
     'version',
   ])

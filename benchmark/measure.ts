@@ -3,7 +3,7 @@
 import { execFileSync } from 'node:child_process'
 import { mkdirSync, writeFileSync } from 'node:fs'
 import { cpus, totalmem } from 'node:os'
-import { setTimeout as sleep } from 'node:timers/promises'
+import { setImmediate as nextTurn, setTimeout as sleep } from 'node:timers/promises'
 import { Bench } from 'tinybench'
 
 export interface Contender {
@@ -68,6 +68,90 @@ export async function compare(contenders: readonly Contender[], { rounds, runs, 
   })
 }
 
+/** All runs of a contender, each as what it took for one call. */
+export interface Runs {
+  readonly name: string
+  readonly busyMs: number[]
+  readonly wallMs: number[]
+}
+
+export interface Turns {
+  /** Rounds go on for this long, and are at least `leastRounds`. */
+  readonly budgetMs: number
+  readonly leastRounds: number
+  /** A run repeats its call until the first contender takes this long. */
+  readonly leastRunMs: number
+  /** What comes before is not counted. */
+  readonly warmMs: number
+}
+
+/**
+ * Contenders take turns, in the opposite order in the next round. Collections count. V8 goes on with them while the loop turns,
+ * that is in the runs that come next: so a turn is several runs in a row, and the first of them, which may pay for what the
+ * other contender left, is not counted. Calls are awaited one by one.
+ */
+export async function takeTurns(contenders: readonly Contender[], turns: Turns): Promise<Runs[]> {
+  const { budgetMs, leastRounds } = turns
+  const calls = await warm(contenders, turns)
+  const taken = contenders.map((contender) => ({
+    contender,
+    runs: { name: contender.name, busyMs: [0].slice(1), wallMs: [0].slice(1) },
+  }))
+  const start = performance.now()
+  for (let round = 0; round < leastRounds || performance.now() - start < budgetMs; round += 1) {
+    for (const { contender, runs } of round % 2 === 0 ? taken : taken.toReversed()) {
+      await runOf(contender, calls)
+      for (let run = 0; run < RUNS_IN_A_ROW; run += 1) {
+        const { busyMs, wallMs } = await runOf(contender, calls)
+        runs.busyMs.push(busyMs / calls)
+        runs.wallMs.push(wallMs / calls)
+      }
+    }
+  }
+  return taken.map(({ runs }) => runs)
+}
+
+const RUNS_IN_A_ROW = 4
+const WARM_ROUNDS = 2
+
+/** Tells how many calls make a run. */
+async function warm(contenders: readonly Contender[], { leastRunMs, warmMs }: Turns): Promise<number> {
+  let calls = 1
+  const start = performance.now()
+  for (let round = 0; ; round += 1) {
+    let firstMs = 0
+    for (const [index, contender] of contenders.entries()) {
+      const { wallMs } = await runOf(contender, calls)
+      if (index === 0) firstMs = wallMs
+    }
+    if (round < WARM_ROUNDS) continue
+    if (firstMs < leastRunMs) calls *= 2
+    else if (warmMs <= performance.now() - start) return calls
+  }
+}
+
+/** Calls one after the other: what all of them took, and the result of the last. */
+export async function runOf(
+  { prepare, run }: Contender,
+  calls: number,
+): Promise<{ readonly busyMs: number; readonly wallMs: number; readonly result: unknown }> {
+  const prepared = await prepare?.()
+  let result: unknown
+  const before = performance.eventLoopUtilization()
+  const start = performance.now()
+  for (let call = 0; call < calls; call += 1) result = await run(prepared)
+  const wallMs = performance.now() - start
+  // V8's tasks run when the loop turns, which it does within a call of some contenders only.
+  await nextTurn()
+  return { busyMs: performance.eventLoopUtilization(before).active, wallMs, result }
+}
+
+export function sum(numbers: readonly number[]): number {
+  let total = 0
+  for (const number of numbers) total += number
+  return total
+}
+
 export function median(numbers: readonly number[]): number {
   return numbers.toSorted((a, b) => a - b)[Math.floor(numbers.length / 2)] ?? Number.NaN
 }
@@ -81,14 +165,19 @@ export function table(rows: readonly (readonly string[])[]): string {
 /** Prints a report and keeps it in `benchmark/results`, one file for each major of Node. */
 export function report(noun: string, title: string, sections: readonly string[]): void {
   const [major] = process.versions.node.split('.')
-  const [processor] = cpus()
-  const machine = `${processor?.model.trim()}, ${cpus().length} cores, ${Math.round(totalmem() / 2 ** 30)} GiB, ${process.platform} ${process.arch}`
-  const head = `# ${title}\n\n${new Date().toISOString().slice(0, 10)}, Node ${process.version}, ${revision()}\n${machine}`
-  const text = `${[head, ...sections].join('\n\n')}\n`
+  const text = compose(title, sections)
   const folder = new URL('./results/', import.meta.url)
   mkdirSync(folder, { recursive: true })
   writeFileSync(new URL(`${noun}-node${major}.md`, folder), text)
   console.log(text)
+}
+
+/** A report's text: sections under what was measured where. */
+export function compose(title: string, sections: readonly string[]): string {
+  const [processor] = cpus()
+  const machine = `${processor?.model.trim()}, ${cpus().length} cores, ${Math.round(totalmem() / 2 ** 30)} GiB, ${process.platform} ${process.arch}`
+  const head = `# ${title}\n\n${new Date().toISOString().slice(0, 10)}, Node ${process.version}, ${revision()}\n${machine}`
+  return `${[head, ...sections].join('\n\n')}\n`
 }
 
 function revision(): string {

@@ -1,4 +1,7 @@
-/** `npm run bench -- base64`: a benchmark on this Node; `-- base64 --nodes` on Node 20, 24 and 26. `-- kernels`: cargo's. */
+/**
+ * `npm run bench -- base64` or `-- json`: a benchmark on this Node; with `--nodes` on Node 20, 24 and 26. `-- kernels`: cargo's.
+ * `-- json --quick`: few rounds, printed only.
+ */
 
 import { createWriteStream } from 'node:fs'
 import { install } from './node.mjs'
@@ -11,7 +14,10 @@ else
     await measure(node)
 
 async function measure(node) {
-  const { code } = await run(`"${node}" --import @oxc-node/core/register benchmark/${noun}.ts`, { env })
+  const quick = flags.includes('--quick') ? { OFFLOOP_BENCH_QUICK: '1' } : {}
+  const { code } = await run(`"${node}" --import @oxc-node/core/register benchmark/${noun}.ts`, {
+    env: { ...env, ...quick },
+  })
   if (code !== 0) process.exit(code)
 }
 
