@@ -122,10 +122,10 @@ export declare function encodeBase64Sync(bytes: Uint8Array, out: Uint8Array, alp
  * Writes the JSON of a tape to `out`; tells how long it is. Where that is more than `out` has room for, `takeSpill`
  * gives it.
  */
-export declare function encodeTape(tape: TapeParts, lexicon: Lexicon, gap: string, out: Uint8Array, stop?: Stop | undefined | null): Promise<number | Failure>
+export declare function encodeTape(tape: TapeParts, lexicon: Lexicon, gap: string | undefined | null, out: Uint8Array, stop?: Stop | undefined | null): Promise<number | Failure>
 
 /** The same at once. */
-export declare function encodeTapeSync(tape: TapeParts, lexicon: Lexicon, gap: string, out: Uint8Array): number | Failure
+export declare function encodeTapeSync(tape: TapeParts, lexicon: Lexicon, gap: string | undefined | null, out: Uint8Array): number | Failure
 
 /** What `native.ts` makes an error of. */
 export interface Failure {

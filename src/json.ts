@@ -1,6 +1,6 @@
 /** JSON out: the JS thread captures the value, a task prints it. */
 
-import { captureProperty, NO_RULES, type Rules } from './capture/exact.ts'
+import { captureProperty, isLimit, NO_RULES, type Rules } from './capture/exact.ts'
 import { Vocabulary } from './capture/place.ts'
 import { releaseSegments, Tape } from './capture/tape.ts'
 import { captureRow, captureValue } from './capture/walk.ts'
@@ -61,11 +61,12 @@ export interface Encoder {
 /** What `EncodeOptions` come to. */
 interface Form {
   readonly rules: Rules
-  readonly gap: string
+  /** Undefined for no white space at all. */
+  readonly gap: string | undefined
   readonly newline: boolean
 }
 
-const DEFAULT_FORM: Form = { rules: NO_RULES, gap: '', newline: false }
+const DEFAULT_FORM: Form = { rules: NO_RULES, gap: undefined, newline: false }
 
 const SYNC_KEYS = tableOf({ replacer: true, space: true, newline: true })
 const ENCODE_KEYS = tableOf({ replacer: true, space: true, newline: true, signal: true })
@@ -144,7 +145,7 @@ class OwnEncoder implements Encoder {
     const signal = readSignal(given)
     const onBad = readOnBadRow(onBadRow)
     const { gap, newline } = this.#form
-    if (gap !== '') throw invalidValue('options.space', 'cannot be that of an encoder of lines', gap)
+    if (gap !== undefined) throw invalidValue('options.space', 'cannot be that of an encoder of lines', gap)
     if (newline) throw invalidValue('options.newline', 'cannot be that of an encoder of lines', newline)
     return await this.#press.encodeLines(rows, this.#form, onBad, signal)
   }
@@ -260,7 +261,7 @@ class Press {
 
   /** Into shared memory. Undefined where it is too large for that. */
   #printSmall(tape: Tape, { gap }: Form): Bytes | undefined {
-    if (!tape.isSmall || gap !== '') return undefined
+    if (!tape.isSmall || gap !== undefined) return undefined
     const { size } = tape
     if (SLAB_SIZE / 2 < size) return undefined
     const bytes = slab.print(tape, size)
@@ -402,7 +403,7 @@ function stringifyNow(value: unknown): Bytes | undefined {
   try {
     text = stringifyJson(value)
   } catch (error) {
-    if (error instanceof RangeError) return undefined
+    if (isLimit(error)) return undefined
     throw error
   }
   if (text === undefined) throw noJson('the value')
@@ -471,16 +472,19 @@ function readReplacer(replacer: unknown): Rules {
 }
 
 const MOST_SPACE = 10
+/** V8 breaks lines for a space between 0 and 1, and does not indent them. */
+const HAS_EMPTY_GAP = stringifyJson([0], undefined, 0.5) !== '[0]'
 
 /** As JSON.stringify reads it. */
-function readSpace(given: unknown): string {
+function readSpace(given: unknown): string | undefined {
   let space = given
   if (isNumberObject(space)) space = toNumber(space)
   else if (isStringObject(space)) space = toText(space)
-  if (typeof space === 'string') return sliceString(space, 0, MOST_SPACE)
-  if (typeof space !== 'number') return ''
+  if (typeof space === 'string') return space === '' ? undefined : sliceString(space, 0, MOST_SPACE)
+  if (typeof space !== 'number') return undefined
   const count = leastOf(MOST_SPACE, truncate(space))
-  return 1 <= count ? ' '.repeat(count) : ''
+  if (1 <= count) return ' '.repeat(count)
+  return 0 < space && HAS_EMPTY_GAP ? '' : undefined
 }
 
 function readOnBadRow(onBadRow: unknown): OnBadRow | undefined {

@@ -219,7 +219,7 @@ impl Parts {
     fn encode<'o>(
         &self,
         lexicon: &offloop_json::Lexicon,
-        gap: &str,
+        gap: Option<&str>,
         out: &'o mut [u8],
         flag: &Flag,
     ) -> Result<(Growing<'o>, usize), Failure> {
@@ -229,11 +229,11 @@ impl Parts {
         let tape = Tape { segments: &segments, longs: &longs, lexicon };
         let poll = || flag.check();
         prepare(out);
-        if gap.is_empty() {
+        let Some(gap) = gap else {
             let mut memory = Growing::Given(out);
             let len = transcode(tape, Kernel::best(), &mut memory, poll)?;
             return Ok((memory, len));
-        }
+        };
         let mut compact = Growing::Own(RECYCLER.acquire(out.len())?);
         let len = transcode(tape, Kernel::best(), &mut compact, poll)?;
         let json = compact.bytes().get(..len).unwrap_or_default();
@@ -252,7 +252,7 @@ impl LongMemory {
 pub struct Encode {
     parts: Parts,
     lexicon: Arc<offloop_json::Lexicon>,
-    gap: String,
+    gap: Option<String>,
     out: Held,
     spill: Arc<Mutex<Option<Block>>>,
 }
@@ -262,7 +262,7 @@ impl Work for Encode {
 
     fn run(&mut self, flag: &Flag) -> Result<f64, Failure> {
         let (memory, len) =
-            self.parts.encode(&self.lexicon, &self.gap, self.out.bytes_mut(), flag)?;
+            self.parts.encode(&self.lexicon, self.gap.as_deref(), self.out.bytes_mut(), flag)?;
         let Growing::Own(block) = memory else {
             clear_rest(self.out.bytes_mut(), len);
             return Ok(len as f64);
@@ -281,7 +281,7 @@ impl Work for Encode {
     }
 }
 
-fn encode_of(tape: &TapeParts, lexicon: &Lexicon, gap: String, out: Uint8Array) -> Encode {
+fn encode_of(tape: &TapeParts, lexicon: &Lexicon, gap: Option<String>, out: Uint8Array) -> Encode {
     Encode {
         parts: mem::take(&mut *tape.parts.borrow_mut()),
         lexicon: Arc::clone(&lexicon.0),
@@ -297,7 +297,7 @@ fn encode_of(tape: &TapeParts, lexicon: &Lexicon, gap: String, out: Uint8Array) 
 pub fn encode_tape(
     tape: &TapeParts,
     lexicon: &Lexicon,
-    gap: String,
+    gap: Option<String>,
     out: Uint8Array,
     stop: Option<&Stop>,
 ) -> AsyncTask<Job<Encode>> {
@@ -309,7 +309,7 @@ pub fn encode_tape(
 pub fn encode_tape_sync(
     tape: &TapeParts,
     lexicon: &Lexicon,
-    gap: String,
+    gap: Option<String>,
     out: Uint8Array,
 ) -> Either<f64, Failure> {
     let mut work = encode_of(tape, lexicon, gap, out);

@@ -3,10 +3,11 @@
 import {
   createObject,
   defineProperty,
+  descriptorOf,
   isArray,
   isProxy,
-  objectPrototype,
   prototypeOf,
+  setPrototypeOf,
   stringifyJson,
 } from '../intrinsics.ts'
 
@@ -36,8 +37,17 @@ export function circularError(
   return new TypeError('Converting circular structure to JSON')
 }
 
-/** Of the same constructor. */
+/** Of the same constructor, as the engine names it. */
 function standIn(value: unknown): object {
-  const link: object = isArray(value) ? [] : createObject(isProxy(value) ? objectPrototype : prototypeOf(value))
+  if (isProxy(value)) return withoutToJson(isArray(value) ? new Proxy([], {}) : {})
+  const prototype = prototypeOf(value)
+  if (isArray(value)) return withoutToJson(setPrototypeOf([], prototype))
+  const link = createObject(prototype)
+  const tag = typeof value === 'object' && value !== null ? descriptorOf(value, Symbol.toStringTag) : undefined
+  if (tag !== undefined && typeof tag.value === 'string') defineProperty(link, Symbol.toStringTag, tag)
+  return withoutToJson(link)
+}
+
+function withoutToJson(link: object): object {
   return defineProperty(link, 'toJSON', { value: undefined, configurable: true })
 }

@@ -6,20 +6,20 @@
 
 import {
   apply,
+  descriptorOf,
+  execRegExp,
   isArray,
   isBigIntObject,
   isBooleanObject,
   isBoxed,
-  isDate,
   isNumberObject,
   isProxy,
   isRawJson,
   isStringObject,
   isTypedArray,
   keysOf,
-  lengthOf,
   newMap,
-  propertyOf,
+  prototypeOf,
   stringifyJson,
   toNumber,
   toText,
@@ -27,7 +27,6 @@ import {
   valueOfBoolean,
 } from '../intrinsics.ts'
 import { circularError } from './circular.ts'
-import { isPlainBuffer, isPlainDate, timeOf } from './usual.ts'
 import { writeKey, type Key } from './place.ts'
 import { CLOSE_ARRAY, CLOSE_OBJECT, FALSE, NULL, OPEN_ARRAY, OPEN_OBJECT, TRUE, type Tape } from './tape.ts'
 
@@ -45,6 +44,8 @@ interface Frame {
   readonly keys: readonly string[] | undefined
   readonly length: number
   at: number
+  /** That it stands in. */
+  readonly outer: Frame | undefined
 }
 
 /** Ancestors from this depth on are looked for in a set. */
@@ -74,7 +75,7 @@ export function captureContainer(tape: Tape, name: string | number, value: objec
 class Exact {
   readonly #tape: Tape
   readonly #rules: Rules
-  readonly #frames: Frame[] = []
+  #frame: Frame | undefined
   #deep: Map<unknown, number> | undefined
 
   constructor(tape: Tape, rules: Rules) {
@@ -102,13 +103,12 @@ class Exact {
 
   /** What has been begun, to its end. */
   #run(): true {
-    const frames = this.#frames
     const tape = this.#tape
-    for (let frame = frames.at(-1); frame !== undefined; frame = frames.at(-1)) {
+    for (let frame = this.#frame; frame !== undefined; frame = this.#frame) {
       if (frame.at === frame.length) {
         tape.literal(frame.keys === undefined ? CLOSE_ARRAY : CLOSE_OBJECT)
         this.#leave(frame.value)
-        frames.pop()
+        this.#frame = frame.outer
         continue
       }
       const { value, keys, at } = frame
@@ -129,10 +129,6 @@ class Exact {
     const { replace } = this.#rules
     let value = given
     if (isObject(value) || typeof value === 'bigint') {
-      if (this.#hasNoRules && isShortcut(value)) {
-        writeKey(this.#tape, key, name)
-        return this.#shortcut(value)
-      }
       // oxlint-disable-next-line typescript/no-unsafe-type-assertion
       const { toJSON } = value as { toJSON?: unknown }
       if (typeof toJSON === 'function') value = apply(toJSON, value, [String(name)])
@@ -176,9 +172,10 @@ class Exact {
       this.#tape.json(value.rawJSON, 0, value.rawJSON.length)
       return
     }
-    if (this.#hasNoRules && isTypedArray(value) && typeof propertyOf(value, 'toJSON') !== 'function') {
+    const text =
+      this.#hasNoRules && isTypedArray(value) && !hasToJson(value) ? stringified(value, this.#tape.depth) : undefined
+    if (text !== undefined) {
       // Its keys are as many as its elements; nobody makes them faster than the engine.
-      const text = stringifyJson(value)
       this.#tape.json(text, 0, text.length)
       return
     }
@@ -192,13 +189,20 @@ class Exact {
       const length = lengthOfArray(value)
       tape.literal(OPEN_ARRAY)
       // oxlint-disable-next-line typescript/no-unsafe-type-assertion
-      this.#frames.push({ value: value as unknown as Record<string, unknown>, keys: undefined, length, at: 0 })
+      this.#frame = {
+        // oxlint-disable-next-line typescript/no-unsafe-type-assertion
+        value: value as unknown as Record<string, unknown>,
+        keys: undefined,
+        length,
+        at: 0,
+        outer: this.#frame,
+      }
       return
     }
     const keys = this.#rules.keys ?? keysOf(value)
     tape.literal(OPEN_OBJECT)
     // oxlint-disable-next-line typescript/no-unsafe-type-assertion
-    this.#frames.push({ value: value as Record<string, unknown>, keys, length: keys.length, at: 0 })
+    this.#frame = { value: value as Record<string, unknown>, keys, length: keys.length, at: 0, outer: this.#frame }
   }
 
   #enter(name: string | number, value: object): void {
@@ -218,18 +222,42 @@ class Exact {
     this.#deep?.delete(value)
     this.#tape.depth -= 1
   }
-
-  #shortcut(value: Date | Uint8Array): true {
-    if (isDate(value)) this.#tape.date(timeOf(value))
-    else this.#tape.buffer(value, lengthOf(value))
-    return true
-  }
 }
 
 function placesOf(path: readonly unknown[], depth: number): Map<unknown, number> {
   const places = newMap<unknown, number>()
   for (let index = 0; index < depth; index += 1) places.set(path[index], index)
   return places
+}
+
+/** Whether `toJSON` stands anywhere along its prototypes. It is not read. */
+function hasToJson(value: object): boolean {
+  for (let next: object | null = value; next !== null; next = prototypeOf(next)) {
+    if (isProxy(next) || descriptorOf(next, 'toJSON') !== undefined) return true
+  }
+  return false
+}
+
+const CIRCULAR = /^Converting circular structure/
+
+/**
+ * What the engine makes of a value. Undefined where it gives up and we do not: for depth and length; and for circles
+ * that may begin at an ancestor, which it does not see.
+ */
+export function stringified(value: unknown, ancestors: number): string | undefined {
+  try {
+    return stringifyJson(value)
+  } catch (error) {
+    if (isLimit(error)) return undefined
+    if (0 < ancestors && error instanceof TypeError && execRegExp(CIRCULAR, error.message) !== null) return undefined
+    throw error
+  }
+}
+
+/** Of the engine's stack, or of its strings. */
+export function isLimit(error: unknown): boolean {
+  if (!(error instanceof RangeError)) return false
+  return error.message === 'Maximum call stack size exceeded' || error.message === 'Invalid string length'
 }
 
 function isObject(value: unknown): value is object {
@@ -271,22 +299,3 @@ function lengthOfArray(value: readonly unknown[]): number {
 }
 
 const MOST_ELEMENTS = 2 ** 32 - 1
-
-function isShortcut(value: object | bigint): value is Date | Uint8Array {
-  return typeof value === 'object' && !isProxy(value) && (isPlainDate(value) || isPlainBuffer(value))
-}
-
-/** Captures what `toJSON` need not be called for: dates and Buffers as they usually are. Not for proxies. */
-export function captureShortcut(tape: Tape, name: string | number, value: object, key: Key | undefined): boolean {
-  if (isPlainDate(value)) {
-    writeKey(tape, key, name)
-    tape.date(timeOf(value))
-    return true
-  }
-  if (isPlainBuffer(value)) {
-    writeKey(tape, key, name)
-    tape.buffer(value, lengthOf(value))
-    return true
-  }
-  return false
-}

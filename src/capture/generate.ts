@@ -18,7 +18,7 @@ import {
   stringifyJson,
   valuesOf,
 } from '../intrinsics.ts'
-import { datePrototype, dateToISOString, dateToJSON, dateToPrimitive, dateValueOf, timeOf } from './usual.ts'
+import { dateJson, dateToJSON } from './usual.ts'
 import type { Key, Place, Vocabulary } from './place.ts'
 import type { Sketch, Variant } from './sketch.ts'
 import {
@@ -38,11 +38,11 @@ import {
   type Tape,
 } from './tape.ts'
 import { makeCopyDoubles, makeCopyInts } from './loops.ts'
-import { captureNumbers, captureOther, captureRead, captureRest } from './walk.ts'
+import { captureAnswer, captureNumbers, captureOther, captureRead, captureRest, captureRoot } from './walk.ts'
 
 /**
- * Captures elements from `start` to `end`; tells where it gave up, or `end`. One for roots captures the only element, or
- * tells -1, with nothing read of it.
+ * Captures elements from `start` to `end`; tells where it gave up, or `end`. One for roots captures the only element and
+ * tells 1; 0 if it has no JSON; or -1, with nothing read of it.
  */
 export type Capture = (tape: Tape, value: readonly unknown[], start: number, end: number) => number
 
@@ -162,7 +162,10 @@ class Generator {
     this.#words += 4
     const miss = isTop ? MISS : ''
     const other = `{ ${LEAVE} captureOther(T, ${x}, ${at}); ${ENTER} ${miss} }`
-    const read = `{ ${LEAVE} captureRead(T, ${x}, t, ${at}); ${ENTER} ${miss} }`
+    const isRoot = isTop && this.#isRoot
+    const root = `{ ${LEAVE} return captureRoot(T, ${x}, t, ${this.#constant(place)}) ? 1 : 0; }`
+    const read = isRoot ? root : `{ ${LEAVE} captureRead(T, ${x}, t, ${at}); ${ENTER} ${miss} }`
+    const answer = `{ ${LEAVE} captureAnswer(T, ${at}); ${ENTER} ${miss} }`
     const branches = [
       { count: sketch.strings, test: `typeof ${x} === "string"`, body: () => this.#string(sketch, x, property, other) },
       { count: sketch.numbers, test: `typeof ${x} === "number"`, body: () => number(x, property) },
@@ -176,7 +179,7 @@ class Generator {
       {
         count: sketch.objects + sketch.arrays + sketch.dates,
         test: `typeof ${x} === "object" && ${x} !== null && !isProxy(${x})`,
-        body: () => this.#object(sketch, x, property, place, name, enclosing, read),
+        body: () => this.#object(sketch, x, property, place, name, enclosing, read, answer),
       },
     ]
     const used = branches.filter(({ count }) => 0 < count).toSorted((a, b) => b.count - a.count)
@@ -212,6 +215,7 @@ class Generator {
     name: string,
     enclosing: Enclosing,
     read: string,
+    answer: string,
   ): string {
     const isNew = enclosing
       .map(({ variable }) => `${x} !== ${variable}`)
@@ -228,8 +232,9 @@ class Generator {
     }
     const plain = branches.concat(read).join(' else ')
     if (sketch.dates === 0) return `const t = ${x}.toJSON; if (typeof t === "function") ${read} else ${plain}`
-    const date = `${keyWord(property)} W[p++] = ${DATE}; F[q++] = timeOf(${x});`
-    return `const t = ${x}.toJSON; if (typeof t === "function") { if (${isUsualDate(x)}) { ${date} } else ${read} } else ${plain}`
+    const m = this.#variable('m')
+    const date = `const ${m} = dateJson(T, ${x}); if (${m} !== undefined) { ${keyWord(property)} W[p++] = ${DATE}; F[q++] = ${m}; } else ${answer}`
+    return `const t = ${x}.toJSON; if (typeof t === "function") { if (t === dateToJSON && isDate(${x})) { ${date} } else ${read} } else ${plain}`
   }
 
   #isOfPrototype(variants: readonly Variant[], x: string): string {
@@ -334,11 +339,6 @@ function number(x: string, property: Property | undefined): string {
   return `${keyWord(property)} if (${fits}) W[p++] = (${x} | 0) << 4; else { F[q++] = ${x}; W[p++] = ${DOUBLE}; }`
 }
 
-function isUsualDate(x: string): string {
-  const methods = `t === dateToJSON && ${x}.toISOString === dateToISOString && ${x}.valueOf === dateValueOf && ${x}[toPrimitive] === dateToPrimitive`
-  return `${methods} && prototypeOf(${x}) === datePrototype && isDate(${x})`
-}
-
 function keyWord(property: Property | undefined): string {
   return property === undefined ? '' : `W[p++] = ${property.key.word};`
 }
@@ -387,13 +387,10 @@ function helpers(): Readonly<Record<string, unknown>> {
     isOff,
     prototypeOf,
     objectPrototype,
-    datePrototype,
+    dateJson,
     dateToJSON,
-    dateToISOString,
-    dateValueOf,
-    dateToPrimitive,
-    toPrimitive: Symbol.toPrimitive,
-    timeOf,
+    captureAnswer,
+    captureRoot,
     captureOther,
     captureRead,
     captureNumbers,

@@ -101,15 +101,14 @@ export function giveUp(place: Place): void {
 /** More functions at one place are forgotten. */
 const MOST_CAPTURES = 8
 
-export function addCapture(place: Place, capture: Capture): void {
-  place.captures.unshift(capture)
-  if (MOST_CAPTURES < place.captures.length) place.captures.pop()
+export function addCapture(captures: Capture[], capture: Capture): void {
+  captures.unshift(capture)
+  if (MOST_CAPTURES < captures.length) captures.pop()
 }
 
 /** It was of use. */
-export function preferCapture(place: Place, capture: Capture): void {
+export function preferCapture(place: Place, captures: Capture[], capture: Capture): void {
   place.attempts = 0
-  const { captures } = place
   const at = captures.indexOf(capture)
   if (at < 1) return
   captures.splice(at, 1)
@@ -143,8 +142,10 @@ export class Place {
   hopeless = 0
   /** How many that were the last time. */
   penance = 0
-  /** The functions that were generated for the values here, the latest of use first. */
+  /** The functions that were generated for the elements of an array here, the latest of use first. */
   readonly captures: Capture[] = []
+  /** Those for the values of calls. */
+  readonly roots: Capture[] = []
   /** What it is to be generated from. */
   sketch: Sketch | undefined = undefined
   /** Functions generated of late; fewer as time goes on, and none once one is of use. */

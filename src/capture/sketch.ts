@@ -1,7 +1,6 @@
 /** What the values at one place look like: counts, keys, a few constants; nothing of the values themselves is kept. */
 
-import { descriptorOf, isArray, isBoxed, isProxy, keysOf, prototypeOf, sliceString } from '../intrinsics.ts'
-import { isPlainDate } from './usual.ts'
+import { descriptorOf, isArray, isBoxed, isDate, isProxy, keysOf, prototypeOf, sliceString } from '../intrinsics.ts'
 import { isPlainPrototype } from './plain.ts'
 import { SHORT_STRING } from './tape.ts'
 
@@ -75,7 +74,7 @@ export class Sketch {
       return
     }
     const prototype: object | null = prototypeOf(value)
-    if (isPlainDate(value)) this.dates += 1
+    if (isDate(value)) this.dates += 1
     else if (
       prototype !== null &&
       isPlainPrototype(prototype) &&

@@ -179,6 +179,11 @@ export interface Mark {
 /** The header of a desk: see `Desk` in `crates/binding/json.rs`. */
 const HEADER_LENGTH = 6
 
+/** So deep the path is there from the start: what somebody adds to `Array.prototype` is of no concern to it. */
+const SHALLOW = 128
+const PATH: readonly unknown[] = Array.from({ length: SHALLOW })
+const NAMES: readonly string[] = Array.from({ length: SHALLOW }, () => '')
+
 export class Tape {
   readonly vocabulary: Vocabulary
   readonly #desk: Segment
@@ -209,8 +214,8 @@ export class Tape {
   longSize = 0
 
   /** The containers that are being captured, each in the one before, and the key or index of each in that. */
-  readonly path: unknown[] = []
-  readonly names: (string | number)[] = []
+  readonly path: unknown[] = PATH.slice()
+  readonly names: (string | number)[] = NAMES.slice()
   depth = 0
 
   /** How badly the keys are predicted: 1 for one in the wrong place, 4 for one never seen. */
@@ -438,7 +443,8 @@ export class Tape {
     this.#byteRoom(length)
     this.words[this.w++] = BUFFER
     this.words[this.w++] = length
-    setBytes(this.segment.bytes, value, this.b)
+    // Memory that is gone has no length, and cannot be read.
+    if (0 < length) setBytes(this.segment.bytes, value, this.b)
     this.b += length
   }
 
@@ -483,7 +489,7 @@ export class Tape {
     const { path } = this
     this.depth = 0
     for (let index = 0; index < path.length && path[index] !== undefined; index += 1) path[index] = undefined
-    if (DEEP_PATH < path.length) path.length = 0
+    if (SHALLOW < path.length) path.length = SHALLOW
   }
 
   /** Begins anew. */
@@ -567,6 +573,3 @@ function addSegment(parts: TapeParts, { segment, words, doubles, bytes, rope, ru
 function usualSizeOf({ words, doubles, bytes, rope }: Sealed): number {
   return words * 6 + doubles * 18 + bytes + rope
 }
-
-/** Longer paths are not kept. */
-const DEEP_PATH = 4096

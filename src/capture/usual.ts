@@ -1,43 +1,77 @@
 /** Dates and Buffers whose `toJSON`, and all that it calls, is what it always was: nobody sees that it is not called. */
 
-import { apply, arrayPrototype, descriptorOf, isDate, isUint8Array, propertyOf, prototypeOf } from '../intrinsics.ts'
+import type { Tape } from './tape.ts'
+import { apply, arrayPrototype, descriptorOf, isUint8Array, propertyOf, prototypeOf } from '../intrinsics.ts'
 
-export const datePrototype: object = Date.prototype
+const datePrototype: object = Date.prototype
 export const dateToJSON: unknown = propertyOf(datePrototype, 'toJSON')
-export const dateToISOString: unknown = propertyOf(datePrototype, 'toISOString')
-export const dateValueOf: unknown = propertyOf(datePrototype, 'valueOf')
-export const dateToPrimitive: unknown = propertyOf(datePrototype, Symbol.toPrimitive)
+const dateToISOString = propertyOf(datePrototype, 'toISOString')
+const dateValueOf = propertyOf(datePrototype, 'valueOf')
+const dateToPrimitive = propertyOf(datePrototype, Symbol.toPrimitive)
+const { toPrimitive } = Symbol
 
 // Called with the `this` it needs.
 // oxlint-disable-next-line typescript/unbound-method
 const { getTime } = Date.prototype
 const bufferPrototype: object = Buffer.prototype
-const bufferToJSON: unknown = propertyOf(bufferPrototype, 'toJSON')
+export const bufferToJSON: unknown = propertyOf(bufferPrototype, 'toJSON')
 const typedArrayPrototype: object = prototypeOf(Uint8Array.prototype) ?? Uint8Array.prototype
 const lengthGetter = getterOfLength()
 
-export function timeOf(date: Date): number {
-  return apply(getTime, date, [])
+/**
+ * What `Date.prototype.toJSON` does, reading what it reads in its order: the time, if nobody but the engine has a hand in
+ * it; else undefined, and its answer is in `tape.stopped`.
+ */
+export function dateJson(tape: Tape, date: Date): number | undefined {
+  const convert: unknown = propertyOf(date, toPrimitive)
+  if (convert !== dateToPrimitive) return answerIso(tape, date, convertDate(date, convert))
+  const valueOf: unknown = propertyOf(date, 'valueOf')
+  if (valueOf !== dateValueOf) return answerIso(tape, date, ordinaryPrimitive(date, valueOf))
+  const time: number = apply(getTime, date, [])
+  if (Number.isNaN(time)) return time
+  const toISOString: unknown = propertyOf(date, 'toISOString')
+  if (toISOString === dateToISOString) return time
+  tape.stopped = call(toISOString, date, [], 'toISOString')
+  return undefined
 }
 
-/** Not for proxies. */
-export function isPlainDate(value: object): value is Date {
-  return (
-    prototypeOf(value) === datePrototype &&
-    isDate(value) &&
-    propertyOf(value, 'toJSON') === dateToJSON &&
-    propertyOf(value, 'toISOString') === dateToISOString &&
-    propertyOf(value, 'valueOf') === dateValueOf &&
-    propertyOf(value, Symbol.toPrimitive) === dateToPrimitive
-  )
+function answerIso(tape: Tape, date: Date, primitive: unknown): undefined {
+  const isFinite = typeof primitive !== 'number' || Number.isFinite(primitive)
+  tape.stopped = isFinite ? call(propertyOf(date, 'toISOString'), date, [], 'toISOString') : null
 }
 
-/** Not for proxies. Its `toJSON` reads `this.length`, and elements, which nobody can redefine, into an array. */
+/** ToPrimitive with the hint "number". */
+function convertDate(date: Date, convert: unknown): unknown {
+  if (convert === undefined || convert === null) return ordinaryPrimitive(date, propertyOf(date, 'valueOf'))
+  const primitive = call(convert, date, ['number'], 'Symbol(Symbol.toPrimitive)')
+  if (isObject(primitive)) throw new TypeError('Cannot convert object to primitive value')
+  return primitive
+}
+
+/** OrdinaryToPrimitive. */
+function ordinaryPrimitive(date: Date, valueOf: unknown): unknown {
+  const value = typeof valueOf === 'function' ? apply(valueOf, date, []) : date
+  if (!isObject(value)) return value
+  const toString: unknown = propertyOf(date, 'toString')
+  const text = typeof toString === 'function' ? apply(toString, date, []) : date
+  if (isObject(text)) throw new TypeError('Cannot convert object to primitive value')
+  return text
+}
+
+function call(method: unknown, receiver: object, args: readonly unknown[], name: string): unknown {
+  if (typeof method !== 'function') throw new TypeError(`${name} is not a function`)
+  return apply(method, receiver, args)
+}
+
+function isObject(value: unknown): boolean {
+  return typeof value === 'function' || (typeof value === 'object' && value !== null)
+}
+
+/** Of what is no proxy and whose `toJSON` is `Buffer.prototype`'s. That reads `this.length`, and elements, which nobody can redefine, into an array. */
 export function isPlainBuffer(value: object): value is Uint8Array {
   return (
     prototypeOf(value) === bufferPrototype &&
     isUint8Array(value) &&
-    propertyOf(value, 'toJSON') === bufferToJSON &&
     descriptorOf(value, 'length') === undefined &&
     descriptorOf(bufferPrototype, 'length') === undefined &&
     getterOfLength() === lengthGetter &&

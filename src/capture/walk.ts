@@ -8,23 +8,24 @@ import {
   apply,
   arrayPrototype,
   descriptorOf,
-  execRegExp,
   isArray,
   isBoxed,
+  isDate,
   isProxy,
   isRawJson,
   isTypedArray,
   leastOf,
+  lengthOf,
   mostOf,
   objectPrototype,
   propertyOf,
   prototypeOf,
   setPrototypeOf,
-  stringifyJson,
 } from '../intrinsics.ts'
-import { captureContainer, captureProperty, captureExactly, captureShortcut, enter, NO_RULES } from './exact.ts'
+import { captureContainer, captureExactly, captureProperty, enter, NO_RULES, stringified } from './exact.ts'
 import { generate, type Capture } from './generate.ts'
 import { Sketch } from './sketch.ts'
+import { bufferToJSON, dateJson, dateToJSON, isPlainBuffer } from './usual.ts'
 import { makeCopyDoubles, makeCopyInts, type Copy } from './loops.ts'
 import { hasEnumerable, isPlainPrototype } from './plain.ts'
 import { addCapture, giveUp, mayLearn, preferCapture, writeKey, type Key, type Place } from './place.ts'
@@ -67,7 +68,7 @@ const SAMPLES = 24
 /** Captures a value. False if JSON.stringify would make it undefined. */
 export function captureValue(tape: Tape, value: unknown): boolean {
   if (hasEnumerable(objectPrototype)) return captureProperty(tape, NO_RULES, { '': value }, '', value)
-  return walkRoot(tape, value, isArray(value) ? tape.vocabulary.elements : tape.vocabulary.root)
+  return walkRoot(tape, value, tape.vocabulary.root)
 }
 
 /** A row: like the elements of an array, but each a value of its own. */
@@ -109,7 +110,6 @@ export function walk(tape: Tape, name: string | number, value: unknown, key: Key
 
 function walkObject(tape: Tape, name: string | number, value: object, key: Key | undefined, place: Place): boolean {
   if (isProxy(value)) return captureExactly(tape, name, value, toJsonOf(value), key)
-  if (!isArray(value) && prototypeOf(value) !== objectPrototype && captureShortcut(tape, name, value, key)) return true
   return walkRead(tape, name, value, toJsonOf(value), key, place)
 }
 
@@ -123,11 +123,34 @@ export function walkRead(
   place: Place,
 ): boolean {
   if (typeof toJSON !== 'function') return walkResolved(tape, name, value, key, place)
-  const resolved: unknown = apply(toJSON, value, [String(name)])
-  if (typeof resolved === 'object' && resolved !== null && !isProxy(resolved)) {
-    return walkResolved(tape, name, resolved, key, place)
+  if (toJSON === dateToJSON && isDate(value)) {
+    const time = dateJson(tape, value)
+    if (time === undefined) return walkAnswer(tape, name, takeStopped(tape), key, place)
+    writeKey(tape, key, name)
+    tape.date(time)
+    return true
   }
-  return captureExactly(tape, name, resolved, undefined, key)
+  if (toJSON === bufferToJSON && isPlainBuffer(value)) {
+    writeKey(tape, key, name)
+    tape.buffer(value, lengthOf(value))
+    return true
+  }
+  return walkAnswer(tape, name, apply(toJSON, value, [String(name)]), key, place)
+}
+
+function takeStopped(tape: Tape): unknown {
+  const { stopped } = tape
+  tape.stopped = undefined
+  return stopped
+}
+
+/** What a `toJSON` gave: whatever it is, but never asked for its own `toJSON`, as JSON.stringify would ask it. */
+function walkAnswer(tape: Tape, name: string | number, value: unknown, key: Key | undefined, place: Place): boolean {
+  const isPlace = place.hopeless === 0 && !place.isWild
+  if (isPlace && typeof value === 'object' && value !== null && !isProxy(value)) {
+    return walkResolved(tape, name, value, key, place)
+  }
+  return captureExactly(tape, name, value, undefined, key)
 }
 
 /** As `walk`, for an object that is no proxy, and whose `toJSON` is of no concern any more. */
@@ -255,24 +278,10 @@ function mispredicted(tape: Tape, place: Place, previous: Key | undefined, name:
 
 /** The object as text, from where all that is learned from its keys would be lost. */
 function stringifyObject(tape: Tape, name: string | number, value: object): void {
-  const text = stringified(value)
+  const text = stringified(value, tape.depth)
   if (text === undefined) captureContainer(tape, name, value)
   else tape.json(text, 0, text.length)
 }
-
-/** Undefined where the engine gives up and we do not: for depth and length; and for circles, of which it does not see the start. */
-function stringified(value: unknown): string | undefined {
-  try {
-    return stringifyJson(value)
-  } catch (error) {
-    const mayGoOn =
-      error instanceof RangeError || (error instanceof TypeError && execRegExp(CIRCULAR, error.message) !== null)
-    if (mayGoOn) return undefined
-    throw error
-  }
-}
-
-const CIRCULAR = /^Converting circular structure/
 
 function walkArray(tape: Tape, name: string | number, value: readonly unknown[], place: Place): void {
   if (DEEPEST <= tape.depth) {
@@ -381,7 +390,7 @@ function stringifyRest(tape: Tape, value: readonly unknown[], start: number, len
   for (let index = start; index < length; index += 1) rest.push(value[index])
   // `Array.prototype.toJSON` is of no concern to it. (V8 is slower on arrays without a prototype.)
   if (typeof propertyOf(rest, 'toJSON') === 'function') setPrototypeOf(rest, null)
-  const text = stringified(rest)
+  const text = stringified(rest, tape.depth)
   if (text !== undefined) {
     tape.json(text, 1 + start * 'null,'.length, text.length - 1)
     return
@@ -393,7 +402,7 @@ function stringifyRest(tape: Tape, value: readonly unknown[], start: number, len
 
 /** All of an array that nothing was read of yet, but its length and its `toJSON`. */
 function stringifyElements(tape: Tape, value: readonly unknown[], length: number): void {
-  const text = value.length === length ? stringified(value) : undefined
+  const text = value.length === length ? stringified(value, tape.depth - 1) : undefined
   if (text !== undefined) {
     tape.json(text, 1, text.length - 1)
     return
@@ -533,7 +542,7 @@ function runCaptures(tape: Tape, value: readonly unknown[], start: number, lengt
     if (capture === undefined) break
     const before = index
     index = runCapture(tape, capture, value, index, length)
-    if (index === length || WINDOW < index - before) preferCapture(place, capture)
+    if (index === length || WINDOW < index - before) preferCapture(place, captures, capture)
   }
   return index
 }
@@ -557,7 +566,7 @@ function addLearned(tape: Tape, sketch: Sketch, place: Place, isRoot: boolean): 
   const capture = generate(tape.vocabulary, sketch, place, isRoot)
   if (capture === undefined) return false
   place.attempts += 1
-  addCapture(place, capture)
+  addCapture(isRoot ? place.roots : place.captures, capture)
   return true
 }
 
@@ -637,14 +646,16 @@ function anchor(tape: Tape, anchors: readonly unknown[] | undefined): void {
 }
 
 /** The value of a call, with what was learned from those before. */
-export function walkRoot(tape: Tape, value: unknown, place: Place): boolean {
-  if (typeof value !== 'object' || value === null || isArray(value)) return walk(tape, '', value, undefined, place)
-  const { captures } = place
-  for (let at = 0; at < captures.length; at += 1) {
-    const capture = captures[at]
-    if (capture === undefined || capture(tape, [value], 0, 1) < 0) continue
-    if (0 < at) preferCapture(place, capture)
-    return true
+function walkRoot(tape: Tape, value: unknown, place: Place): boolean {
+  if (typeof value !== 'object' || value === null || isProxy(value)) return walk(tape, '', value, undefined, place)
+  if (isArray(value)) return walk(tape, '', value, undefined, tape.vocabulary.elements)
+  const { roots } = place
+  for (let at = 0; at < roots.length; at += 1) {
+    const capture = roots[at]
+    const outcome = capture === undefined ? -1 : capture(tape, [value], 0, 1)
+    if (capture === undefined || outcome < 0) continue
+    if (0 < at) preferCapture(place, roots, capture)
+    return 0 < outcome
   }
   if (place.hopeless === 0 && mayLearn(place)) learnRoot(tape, value, place)
   return walk(tape, '', value, undefined, place)
@@ -656,4 +667,25 @@ function learnRoot(tape: Tape, value: object, place: Place): void {
   if (place.sketch.count < SAMPLES) return
   addLearned(tape, place.sketch, place, true)
   place.sketch = undefined
+}
+
+/** The value of a call whose `toJSON` is a function. */
+export function captureRoot(tape: Tape, value: object, toJSON: unknown, place: Place): boolean {
+  tape.room()
+  return walkRead(tape, '', value, toJSON, undefined, place)
+}
+
+/** What the `toJSON` of a date gave, which is in `tape.stopped`. */
+export function captureAnswer(
+  tape: Tape,
+  key: Key | undefined,
+  place: Place,
+  name: string | number,
+  anchors: readonly unknown[] | undefined,
+): void {
+  const { depth } = tape
+  anchor(tape, anchors)
+  tape.room()
+  if (!walkAnswer(tape, name, takeStopped(tape), key, place) && key === undefined) tape.literal(NULL)
+  tape.depth = depth
 }
