@@ -15,6 +15,7 @@ export const clone: typeof structuredClone = structuredClone
 // What it gives is what the function called gives.
 // oxlint-disable-next-line typescript/no-explicit-any, typescript/no-unsafe-function-type
 export const apply: (target: Function, receiver: unknown, args: readonly unknown[]) => any = Reflect.apply
+export const construct: typeof Reflect.construct = Reflect.construct
 export const propertyOf: (target: object, name: PropertyKey) => unknown = Reflect.get
 export const createObject: (prototype: object | null) => object = Object.create
 export const defineProperty: typeof Object.defineProperty = Object.defineProperty
@@ -48,7 +49,7 @@ const isRawJSON: unknown = Reflect.get(JSON, 'isRawJSON')
 
 const { getOwnPropertyDescriptor, getPrototypeOf } = Reflect
 const { exec } = RegExp.prototype
-const { charCodeAt: codeAt, includes, slice } = String.prototype
+const { charCodeAt: codeAt, includes, repeat, slice } = String.prototype
 const { keys, set } = Uint8Array.prototype
 const { latin1Write, subarray, ucs2Write } = Buffer.prototype
 const { valueOf: booleanOf } = Boolean.prototype
@@ -170,6 +171,10 @@ export function charCodeAt(text: string, index: number): number {
 
 export function stringIncludes(text: string, part: string): boolean {
   return apply(includes, text, [part])
+}
+
+export function repeatString(text: string, count: number): string {
+  return apply(repeat, text, [count])
 }
 
 export function sliceString(text: string, start: number, end: number): string {

@@ -23,6 +23,7 @@ import {
   toNumber,
   toText,
   truncate,
+  repeatString,
 } from './intrinsics.ts'
 import { encodeTape, encodeTapeSync, Slab, takeSpill, takeSpillSync, unwrap, type TapeParts } from './native.ts'
 import { checkKeys, readBoolean, readSignal, tableOf, type Cancellable } from './options.ts'
@@ -483,7 +484,7 @@ function readSpace(given: unknown): string | undefined {
   if (typeof space === 'string') return space === '' ? undefined : sliceString(space, 0, MOST_SPACE)
   if (typeof space !== 'number') return undefined
   const count = leastOf(MOST_SPACE, truncate(space))
-  if (1 <= count) return ' '.repeat(count)
+  if (1 <= count) return repeatString(' ', count)
   return 0 < space && HAS_EMPTY_GAP ? '' : undefined
 }
 

@@ -9,6 +9,7 @@ import {
   prototypeOf,
   setPrototypeOf,
   stringifyJson,
+  construct,
 } from '../intrinsics.ts'
 
 /**
@@ -40,12 +41,22 @@ export function circularError(
 /** Of the same constructor, as the engine names it. */
 function standIn(value: unknown): object {
   if (isProxy(value)) return withoutToJson(isArray(value) ? new Proxy([], {}) : {})
-  const prototype = prototypeOf(value)
-  if (isArray(value)) return withoutToJson(setPrototypeOf([], prototype))
-  const link = createObject(prototype)
+  const prototype: object | null = prototypeOf(value)
+  const base = isArray(value) ? Array : Object
+  const constructor = constructorOf(prototype)
+  if (constructor !== undefined) return withoutToJson(construct(base, [], constructor))
+  const link = base === Array ? setPrototypeOf([], prototype) : createObject(prototype)
   const tag = typeof value === 'object' && value !== null ? descriptorOf(value, Symbol.toStringTag) : undefined
   if (tag !== undefined && typeof tag.value === 'string') defineProperty(link, Symbol.toStringTag, tag)
   return withoutToJson(link)
+}
+
+/** What `new` has made the objects of this prototype with, if that can be told without running code. */
+function constructorOf(prototype: object | null): Function | undefined {
+  if (prototype === null || isProxy(prototype)) return undefined
+  const found: unknown = descriptorOf(prototype, 'constructor')?.value
+  if (typeof found !== 'function' || isProxy(found)) return undefined
+  return descriptorOf(found, 'prototype')?.value === prototype ? found : undefined
 }
 
 function withoutToJson(link: object): object {

@@ -25,6 +25,7 @@ import {
   toText,
   truncate,
   valueOfBoolean,
+  stringIncludes,
 } from '../intrinsics.ts'
 import { circularError } from './circular.ts'
 import { writeKey, type Key } from './place.ts'
@@ -231,7 +232,7 @@ function placesOf(path: readonly unknown[], depth: number): Map<unknown, number>
 }
 
 /** Whether `toJSON` stands anywhere along its prototypes. It is not read. */
-function hasToJson(value: object): boolean {
+export function hasToJson(value: object): boolean {
   for (let next: object | null = value; next !== null; next = prototypeOf(next)) {
     if (isProxy(next) || descriptorOf(next, 'toJSON') !== undefined) return true
   }
@@ -249,7 +250,8 @@ export function stringified(value: unknown, ancestors: number): string | undefin
     return stringifyJson(value)
   } catch (error) {
     if (isLimit(error)) return undefined
-    if (0 < ancestors && error instanceof TypeError && execRegExp(CIRCULAR, error.message) !== null) return undefined
+    const isCircle = error instanceof TypeError && execRegExp(CIRCULAR, error.message) !== null
+    if (0 < ancestors && isCircle && isEngines(error)) return undefined
     throw error
   }
 }
@@ -257,7 +259,15 @@ export function stringified(value: unknown, ancestors: number): string | undefin
 /** Of the engine's stack, or of its strings. */
 export function isLimit(error: unknown): boolean {
   if (!(error instanceof RangeError)) return false
-  return error.message === 'Maximum call stack size exceeded' || error.message === 'Invalid string length'
+  const { message } = error
+  return (message === 'Maximum call stack size exceeded' || message === 'Invalid string length') && isEngines(error)
+}
+
+/** Thrown by JSON.stringify itself, not by what it calls. */
+function isEngines({ stack, message }: Error): boolean {
+  if (typeof stack !== 'string') return false
+  const has = (name: string): boolean => stringIncludes(stack, `${message}\n    at ${name} (<anonymous>)`)
+  return has('stringify') || has('JSON.stringify')
 }
 
 function isObject(value: unknown): value is object {

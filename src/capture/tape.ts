@@ -7,6 +7,7 @@ import {
   allocUnsafeSlow,
   bufferFrom,
   byteLengthOfText,
+  defineProperty,
   execRegExp,
   setBytes,
   writeLatin1,
@@ -181,8 +182,15 @@ const HEADER_LENGTH = 6
 
 /** So deep the path is there from the start: what somebody adds to `Array.prototype` is of no concern to it. */
 const SHALLOW = 128
-const PATH: readonly unknown[] = Array.from({ length: SHALLOW })
-const NAMES: readonly string[] = Array.from({ length: SHALLOW }, () => '')
+
+/** A list with so many elements of its own. */
+function blank<T>(element: T): T[] {
+  const list: T[] = []
+  for (let index = 0; index < SHALLOW; index += 1) {
+    defineProperty(list, index, { value: element, writable: true, enumerable: true, configurable: true })
+  }
+  return list
+}
 
 export class Tape {
   readonly vocabulary: Vocabulary
@@ -214,8 +222,8 @@ export class Tape {
   longSize = 0
 
   /** The containers that are being captured, each in the one before, and the key or index of each in that. */
-  readonly path: unknown[] = PATH.slice()
-  readonly names: (string | number)[] = NAMES.slice()
+  readonly path: unknown[] = blank(undefined)
+  readonly names: (string | number)[] = blank('')
   depth = 0
 
   /** How badly the keys are predicted: 1 for one in the wrong place, 4 for one never seen. */

@@ -28,7 +28,9 @@ export function dateJson(tape: Tape, date: Date): number | undefined {
   const valueOf: unknown = propertyOf(date, 'valueOf')
   if (valueOf !== dateValueOf) return answerIso(tape, date, ordinaryPrimitive(date, valueOf))
   const time: number = apply(getTime, date, [])
-  if (Number.isNaN(time)) return time
+  // Not a number.
+  // oxlint-disable-next-line no-self-compare
+  if (time !== time) return time
   const toISOString: unknown = propertyOf(date, 'toISOString')
   if (toISOString === dateToISOString) return time
   tape.stopped = call(toISOString, date, [], 'toISOString')
@@ -36,7 +38,7 @@ export function dateJson(tape: Tape, date: Date): number | undefined {
 }
 
 function answerIso(tape: Tape, date: Date, primitive: unknown): undefined {
-  const isFinite = typeof primitive !== 'number' || Number.isFinite(primitive)
+  const isFinite = typeof primitive !== 'number' || primitive - primitive === 0
   tape.stopped = isFinite ? call(propertyOf(date, 'toISOString'), date, [], 'toISOString') : null
 }
 

@@ -18,11 +18,10 @@ import {
   lengthOf,
   mostOf,
   objectPrototype,
-  propertyOf,
   prototypeOf,
   setPrototypeOf,
 } from '../intrinsics.ts'
-import { captureContainer, captureExactly, captureProperty, enter, NO_RULES, stringified } from './exact.ts'
+import { captureContainer, captureExactly, captureProperty, enter, hasToJson, NO_RULES, stringified } from './exact.ts'
 import { generate, type Capture } from './generate.ts'
 import { Sketch } from './sketch.ts'
 import { bufferToJSON, dateJson, dateToJSON, isPlainBuffer } from './usual.ts'
@@ -278,7 +277,7 @@ function mispredicted(tape: Tape, place: Place, previous: Key | undefined, name:
 
 /** The object as text, from where all that is learned from its keys would be lost. */
 function stringifyObject(tape: Tape, name: string | number, value: object): void {
-  const text = stringified(value, tape.depth)
+  const text = hasToJson(value) ? undefined : stringified(value, tape.depth)
   if (text === undefined) captureContainer(tape, name, value)
   else tape.json(text, 0, text.length)
 }
@@ -389,7 +388,7 @@ function stringifyRest(tape: Tape, value: readonly unknown[], start: number, len
   for (let index = 0; index < start; index += 1) rest.push(null)
   for (let index = start; index < length; index += 1) rest.push(value[index])
   // `Array.prototype.toJSON` is of no concern to it. (V8 is slower on arrays without a prototype.)
-  if (typeof propertyOf(rest, 'toJSON') === 'function') setPrototypeOf(rest, null)
+  if (hasToJson(rest)) setPrototypeOf(rest, null)
   const text = stringified(rest, tape.depth)
   if (text !== undefined) {
     tape.json(text, 1 + start * 'null,'.length, text.length - 1)
@@ -402,7 +401,7 @@ function stringifyRest(tape: Tape, value: readonly unknown[], start: number, len
 
 /** All of an array that nothing was read of yet, but its length and its `toJSON`. */
 function stringifyElements(tape: Tape, value: readonly unknown[], length: number): void {
-  const text = value.length === length ? stringified(value, tape.depth - 1) : undefined
+  const text = value.length === length && !hasToJson(value) ? stringified(value, tape.depth - 1) : undefined
   if (text !== undefined) {
     tape.json(text, 1, text.length - 1)
     return
