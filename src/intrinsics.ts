@@ -51,7 +51,7 @@ const { getOwnPropertyDescriptor, getPrototypeOf } = Reflect
 const { exec } = RegExp.prototype
 const { charCodeAt: codeAt, includes, repeat, slice } = String.prototype
 const { keys, set } = Uint8Array.prototype
-const { latin1Write, subarray, ucs2Write } = Buffer.prototype
+const { latin1Write, subarray, ucs2Write, utf8Write } = Buffer.prototype
 const { valueOf: booleanOf } = Boolean.prototype
 const base64Write: unknown = Reflect.get(Buffer.prototype, 'base64Write')
 
@@ -111,6 +111,11 @@ export function writeUtf16(target: Buffer, text: string, offset: number, size: n
   return apply(ucs2Write, target, [text, offset, size])
 }
 
+/** The bytes written. */
+export function writeUtf8(target: Buffer, text: string, offset: number, size: number): number {
+  return apply(utf8Write, target, [text, offset, size])
+}
+
 /** A Buffer of a part of the same memory. */
 export function partOf(buffer: Buffer<ArrayBuffer>, start: number, end: number): Buffer<ArrayBuffer> {
   return apply(subarray, buffer, [start, end])
@@ -127,9 +132,12 @@ export function isRawJson(value: object): value is { readonly rawJSON: string } 
 const { clear: clearMap, delete: deleteOfMap, get: getOfMap, has: hasOfMap, set: setOfMap } = Map.prototype
 const { add: addToSet, clear: clearSet, delete: deleteOfSet, has: hasOfSet } = Set.prototype
 
+const { Map: PlainMap, Set: PlainSet } = globalThis
+const { assign } = Object
+
 /** A map whose methods are its own. */
 export function newMap<K, V>(): Map<K, V> {
-  return Object.assign(new Map<K, V>(), {
+  return assign(new PlainMap<K, V>(), {
     clear: clearMap,
     delete: deleteOfMap,
     get: getOfMap,
@@ -140,7 +148,7 @@ export function newMap<K, V>(): Map<K, V> {
 
 /** A set whose methods are its own. */
 export function newSet<T>(): Set<T> {
-  return Object.assign(new Set<T>(), { add: addToSet, clear: clearSet, delete: deleteOfSet, has: hasOfSet })
+  return assign(new PlainSet<T>(), { add: addToSet, clear: clearSet, delete: deleteOfSet, has: hasOfSet })
 }
 
 /** ToNumber. */

@@ -24,6 +24,7 @@ import {
   toText,
   truncate,
   repeatString,
+  writeUtf8,
 } from './intrinsics.ts'
 import { encodeTape, encodeTapeSync, Slab, takeSpill, takeSpillSync, unwrap, type TapeParts } from './native.ts'
 import { checkKeys, readBoolean, readSignal, tableOf, type Cancellable } from './options.ts'
@@ -408,7 +409,7 @@ function stringifyNow(value: unknown): Bytes | undefined {
     throw error
   }
   if (text === undefined) throw noJson('the value')
-  return bufferFrom(text)
+  return slab.write(text) ?? bufferFrom(text)
 }
 
 const SLAB_SIZE = 64 * 1024
@@ -429,6 +430,18 @@ class SharedSlab {
       size = tape.encodeInto(0)
       if (size < 0) return undefined
     }
+    return this.#take(size)
+  }
+
+  /** The UTF-8 of a short text. */
+  write(text: string): Bytes | undefined {
+    const most = text.length * 3
+    if (SLAB_SIZE / 2 < most) return undefined
+    if (SLAB_SIZE - this.#offset < most || this.#memory[0] === undefined) this.#replace()
+    return this.#take(writeUtf8(this.#memory, text, this.#offset, most))
+  }
+
+  #take(size: number): Bytes {
     const start = this.#offset
     this.#offset += (size + 7) & ~7
     return partOf(this.#memory, start, start + size)

@@ -93,7 +93,7 @@ class Exact {
   }
 
   read(name: string | number, value: unknown, toJSON: unknown, key: Key | undefined): boolean {
-    const resolved = typeof toJSON === 'function' ? apply(toJSON, value, [String(name)]) : value
+    const resolved = typeof toJSON === 'function' ? apply(toJSON, value, [toText(name)]) : value
     return this.#write(name, unboxed(resolved), key) && this.#run()
   }
 
@@ -132,9 +132,9 @@ class Exact {
     if (isObject(value) || typeof value === 'bigint') {
       // oxlint-disable-next-line typescript/no-unsafe-type-assertion
       const { toJSON } = value as { toJSON?: unknown }
-      if (typeof toJSON === 'function') value = apply(toJSON, value, [String(name)])
+      if (typeof toJSON === 'function') value = apply(toJSON, value, [toText(name)])
     }
-    if (replace !== undefined) value = apply(replace, holder, [String(name), value])
+    if (replace !== undefined) value = apply(replace, holder, [toText(name), value])
     return this.#write(name, unboxed(value), key)
   }
 

@@ -1,6 +1,6 @@
 /** What an encoder has learned: which keys follow each other, and at which places of a value. */
 
-import { leastOf, mostOf, newMap, newSet, stringifyJson } from '../intrinsics.ts'
+import { leastOf, mostOf, newMap, newSet, stringifyJson, toText } from '../intrinsics.ts'
 import { Lexicon } from '../native.ts'
 import type { Capture } from './generate.ts'
 import type { Sketch } from './sketch.ts'
@@ -102,17 +102,20 @@ export function giveUp(place: Place): void {
 const MOST_CAPTURES = 8
 
 export function addCapture(captures: Capture[], capture: Capture): void {
-  captures.unshift(capture)
-  if (MOST_CAPTURES < captures.length) captures.pop()
+  moveToFront(captures, capture, leastOf(captures.length, MOST_CAPTURES - 1))
 }
 
 /** It was of use. */
-export function preferCapture(place: Place, captures: Capture[], capture: Capture): void {
+export function preferCapture(place: Place, captures: Capture[], at: number): void {
   place.attempts = 0
-  const at = captures.indexOf(capture)
-  if (at < 1) return
-  captures.splice(at, 1)
-  captures.unshift(capture)
+  const capture = captures[at]
+  if (0 < at && capture !== undefined) moveToFront(captures, capture, at)
+}
+
+/** Puts it before those that stand before `at`, in the place of the one there. */
+function moveToFront(captures: Capture[], capture: Capture, at: number): void {
+  for (let index = at; 0 < index; index -= 1) captures[index] = captures[index - 1] ?? capture
+  captures[0] = capture
 }
 
 /** A key at one place: its word, which key followed it last, and the place of its value. */
@@ -160,6 +163,6 @@ export class Place {
 export function writeKey(tape: Tape, key: Key | undefined, name: string | number): void {
   if (key === undefined) return
   tape.room()
-  if (key.isUnknown) tape.name(String(name))
+  if (key.isUnknown) tape.name(toText(name))
   else tape.words[tape.w++] = key.word
 }

@@ -20,6 +20,7 @@ import {
   objectPrototype,
   prototypeOf,
   setPrototypeOf,
+  toText,
 } from '../intrinsics.ts'
 import { captureContainer, captureExactly, captureProperty, enter, hasToJson, NO_RULES, stringified } from './exact.ts'
 import { generate, type Capture } from './generate.ts'
@@ -134,7 +135,7 @@ export function walkRead(
     tape.buffer(value, lengthOf(value))
     return true
   }
-  return walkAnswer(tape, name, apply(toJSON, value, [String(name)]), key, place)
+  return walkAnswer(tape, name, apply(toJSON, value, [toText(name)]), key, place)
 }
 
 function takeStopped(tape: Tape): unknown {
@@ -385,8 +386,8 @@ function stringifyRest(tape: Tape, value: readonly unknown[], start: number, len
   }
   const rest: unknown[] = []
   // So that every `toJSON` is told the index of its value.
-  for (let index = 0; index < start; index += 1) rest.push(null)
-  for (let index = start; index < length; index += 1) rest.push(value[index])
+  for (let index = 0; index < start; index += 1) rest[index] = null
+  for (let index = start; index < length; index += 1) rest[index] = value[index]
   // `Array.prototype.toJSON` is of no concern to it. (V8 is slower on arrays without a prototype.)
   if (hasToJson(rest)) setPrototypeOf(rest, null)
   const text = stringified(rest, tape.depth)
@@ -395,7 +396,7 @@ function stringifyRest(tape: Tape, value: readonly unknown[], start: number, len
     return
   }
   for (let index = start; index < length; index += 1) {
-    if (!captureProperty(tape, NO_RULES, value, String(index), rest[index])) tape.literal(NULL)
+    if (!captureProperty(tape, NO_RULES, value, toText(index), rest[index])) tape.literal(NULL)
   }
 }
 
@@ -407,7 +408,7 @@ function stringifyElements(tape: Tape, value: readonly unknown[], length: number
     return
   }
   for (let index = 0; index < length; index += 1) {
-    if (!captureProperty(tape, NO_RULES, value, String(index), value[index])) tape.literal(NULL)
+    if (!captureProperty(tape, NO_RULES, value, toText(index), value[index])) tape.literal(NULL)
   }
 }
 
@@ -541,7 +542,7 @@ function runCaptures(tape: Tape, value: readonly unknown[], start: number, lengt
     if (capture === undefined) break
     const before = index
     index = runCapture(tape, capture, value, index, length)
-    if (index === length || WINDOW < index - before) preferCapture(place, captures, capture)
+    if (index === length || WINDOW < index - before) preferCapture(place, captures, at)
   }
   return index
 }
@@ -556,9 +557,21 @@ function runCapture(tape: Tape, capture: Capture, value: readonly unknown[], sta
 /** Generates a function for elements like those before `end`. */
 function learnElements(tape: Tape, value: readonly unknown[], end: number, place: Place): boolean {
   if (!mayLearn(place)) return false
-  const sketch = new Sketch()
-  addElements(sketch, value, mostOf(0, end - WINDOW * 2), end)
-  return addLearned(tape, sketch, place, false)
+  return attempt(() => {
+    const sketch = new Sketch()
+    addElements(sketch, value, mostOf(0, end - WINDOW * 2), end)
+    return addLearned(tape, sketch, place, false)
+  })
+}
+
+/** Learning runs no code of the value. Where it throws, somebody has replaced a built-in that it calls: nothing is learned. */
+function attempt(toLearn: () => boolean): boolean {
+  try {
+    return toLearn()
+  } catch {
+    // Whatever was put in its place throws.
+    return false
+  }
 }
 
 function addLearned(tape: Tape, sketch: Sketch, place: Place, isRoot: boolean): boolean {
@@ -572,11 +585,13 @@ function addLearned(tape: Tape, sketch: Sketch, place: Place, isRoot: boolean): 
 /** Short arrays teach over several calls. */
 function sample(tape: Tape, value: readonly unknown[], length: number, place: Place): void {
   if (!mayLearn(place)) return
-  place.sketch ??= new Sketch()
-  addElements(place.sketch, value, 0, leastOf(length, LONGEST_SAMPLE))
-  if (place.sketch.count < SAMPLES) return
-  addLearned(tape, place.sketch, place, false)
-  place.sketch = undefined
+  const sketch = (place.sketch ??= new Sketch())
+  attempt(() => {
+    addElements(sketch, value, 0, leastOf(length, LONGEST_SAMPLE))
+    if (sketch.count < SAMPLES) return false
+    place.sketch = undefined
+    return addLearned(tape, sketch, place, false)
+  })
 }
 
 /** What the elements are, without running any code of theirs. */
@@ -653,7 +668,7 @@ function walkRoot(tape: Tape, value: unknown, place: Place): boolean {
     const capture = roots[at]
     const outcome = capture === undefined ? -1 : capture(tape, [value], 0, 1)
     if (capture === undefined || outcome < 0) continue
-    if (0 < at) preferCapture(place, roots, capture)
+    if (0 < at) preferCapture(place, roots, at)
     return 0 < outcome
   }
   if (place.hopeless === 0 && mayLearn(place)) learnRoot(tape, value, place)
@@ -661,11 +676,13 @@ function walkRoot(tape: Tape, value: unknown, place: Place): boolean {
 }
 
 function learnRoot(tape: Tape, value: object, place: Place): void {
-  place.sketch ??= new Sketch()
-  place.sketch.add(value, 0)
-  if (place.sketch.count < SAMPLES) return
-  addLearned(tape, place.sketch, place, true)
-  place.sketch = undefined
+  const sketch = (place.sketch ??= new Sketch())
+  attempt(() => {
+    sketch.add(value, 0)
+    if (sketch.count < SAMPLES) return false
+    place.sketch = undefined
+    return addLearned(tape, sketch, place, true)
+  })
 }
 
 /** The value of a call whose `toJSON` is a function. */
