@@ -13,6 +13,7 @@ import {
   isUint8Array,
   lengthOf,
   offsetOf,
+  partOf,
   sizeOf,
 } from './intrinsics.ts'
 import { check, Source } from './native.ts'
@@ -98,7 +99,7 @@ export function allocateNow(size: number): Bytes {
 
 /** The first `length` bytes of memory made for a result. */
 export function resultOf(memory: Bytes, length: number): Bytes {
-  return length === memory.length ? memory : bufferFrom(memory.buffer, memory.byteOffset, length)
+  return length === lengthOf(memory) ? memory : partOf(memory, 0, length)
 }
 
 function allocated(size: number, allocator: (size: number) => Bytes): Bytes {

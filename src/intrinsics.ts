@@ -17,7 +17,6 @@ export const clone: typeof structuredClone = structuredClone
 export const apply: (target: Function, receiver: unknown, args: readonly unknown[]) => any = Reflect.apply
 export const construct: typeof Reflect.construct = Reflect.construct
 export const propertyOf: (target: object, name: PropertyKey) => unknown = Reflect.get
-export const createObject: (prototype: object | null) => object = Object.create
 export const defineProperty: typeof Object.defineProperty = Object.defineProperty
 export const leastOf: typeof Math.min = Math.min
 export const mostOf: typeof Math.max = Math.max

@@ -25,6 +25,7 @@ import {
   truncate,
   repeatString,
   writeUtf8,
+  lengthOf,
 } from './intrinsics.ts'
 import { encodeTape, encodeTapeSync, Slab, takeSpill, takeSpillSync, unwrap, type TapeParts } from './native.ts'
 import { checkKeys, readBoolean, readSignal, tableOf, type Cancellable } from './options.ts'
@@ -181,15 +182,16 @@ class Press {
     const isTimed = trial.next()
     const start = isTimed ? now() : 0
     const bytes = (trial.isEngines ? stringifyNow(value) : undefined) ?? this.#encodeNow(value, form)
-    if (isTimed) trial.keep((now() - start) / (bytes.length + FIXED_COST))
-    this.#trial = this.#trials[sizeClass(bytes.length)]
+    const length = lengthOf(bytes)
+    if (isTimed) trial.keep((now() - start) / (length + FIXED_COST))
+    this.#trial = this.#trials[sizeClass(length)]
     return bytes
   }
 
   #encodeNow(value: unknown, form: Form): Bytes {
     const tape = this.#capture(value, form)
     const result = this.#printSmall(tape, form) ?? this.#printNow(tape, form)
-    this.#trial = this.#trials[sizeClass(result.length)]
+    this.#trial = this.#trials[sizeClass(lengthOf(result))]
     return result
   }
 
@@ -278,7 +280,7 @@ class Press {
       const out = allocateNow(this.#predict(usual))
       const size = unwrap(encodeTapeSync(parts, tape.vocabulary.lexicon, gap, out))
       this.#learn(usual, size)
-      if (size <= out.length) return resultOf(out, size)
+      if (size <= lengthOf(out)) return resultOf(out, size)
       const whole = allocateNow(size)
       unwrap(takeSpillSync(parts, whole))
       return whole
@@ -295,7 +297,7 @@ class Press {
       const out = allocate(this.#predict(usual))
       const size = unwrap(await run((stop) => encodeTape(parts, tape.vocabulary.lexicon, gap, out, stop), { signal }))
       this.#learn(usual, size)
-      return size <= out.length ? resultOf(out, size) : await takeLarger(parts, size, signal)
+      return size <= lengthOf(out) ? resultOf(out, size) : await takeLarger(parts, size, signal)
     } finally {
       this.#give(tape)
       releaseWhenIdle()

@@ -248,7 +248,7 @@ export function releaseWhenIdle(): void {
   if (idleTimer !== undefined) return
   idleTimer = setTimeout(() => {
     idleTimer = undefined
-    for (const release of releases) release()
+    for (let index = 0; index < releases.length; index += 1) releases[index]?.()
     // What was used meanwhile is younger and stays; the end of this task arms the timer for it.
     if (idleBytes() !== 0) void run(() => releaseIdle(IDLE_MS))
   }, IDLE_MS)

@@ -1,7 +1,6 @@
 /** The error that JSON.stringify throws for a value that contains itself. */
 
 import {
-  createObject,
   defineProperty,
   descriptorOf,
   isArray,
@@ -43,9 +42,8 @@ function standIn(value: unknown): object {
   if (isProxy(value)) return withoutToJson(isArray(value) ? new Proxy([], {}) : {})
   const prototype: object | null = prototypeOf(value)
   const base = isArray(value) ? Array : Object
-  const constructor = constructorOf(prototype)
-  if (constructor !== undefined) return withoutToJson(construct(base, [], constructor))
-  const link = base === Array ? setPrototypeOf([], prototype) : createObject(prototype)
+  const link = construct(base, [], constructorOf(prototype) ?? base)
+  setPrototypeOf(link, prototype)
   const tag = typeof value === 'object' && value !== null ? descriptorOf(value, Symbol.toStringTag) : undefined
   if (tag !== undefined && typeof tag.value === 'string') defineProperty(link, Symbol.toStringTag, tag)
   return withoutToJson(link)

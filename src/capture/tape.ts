@@ -6,6 +6,7 @@
 import {
   allocUnsafeSlow,
   bufferFrom,
+  bufferOf,
   byteLengthOfText,
   defineProperty,
   execRegExp,
@@ -106,6 +107,7 @@ const { Float64Array: Doubles, Int32Array: Words } = globalThis
 class Segment {
   /** Below it on the stack of idle ones. */
   below: Segment | undefined
+  readonly room: Room
   readonly words: Int32Array
   readonly doubles: Float64Array
   readonly runs: Int32Array
@@ -114,12 +116,13 @@ class Segment {
   readonly native: TapeSegment
 
   constructor(room: Room) {
+    this.room = room
     const words = room.doubles * 8
     const runs = words + room.words * 4
     const bytes = runs + room.runs * 4
     const rope = bytes + room.bytes
     const memory = allocUnsafeSlow(rope + room.rope)
-    const { buffer } = memory
+    const buffer = bufferOf(memory)
     this.doubles = new Doubles(buffer, 0, room.doubles)
     this.words = new Words(buffer, words, room.words)
     this.runs = new Words(buffer, runs, room.runs)
@@ -239,7 +242,7 @@ export class Tape {
     this.vocabulary = vocabulary
     this.#desk = new Segment(SMALL)
     const header = allocUnsafeSlow(64)
-    this.#header = new Words(header.buffer)
+    this.#header = new Words(bufferOf(header))
     this.#encodeDesk = bindDesk(header, this.#desk.native, vocabulary.lexicon, slab)
     this.segment = this.#desk
     this.words = this.#desk.words
@@ -253,8 +256,8 @@ export class Tape {
     this.segment = segment
     this.words = segment.words
     this.doubles = segment.doubles
-    this.wordLimit = segment.words.length - WORD_MARGIN
-    this.doubleLimit = segment.doubles.length - DOUBLE_MARGIN
+    this.wordLimit = segment.room.words - WORD_MARGIN
+    this.doubleLimit = segment.room.doubles - DOUBLE_MARGIN
     this.w = 0
     this.d = 0
     this.b = 0
@@ -319,8 +322,8 @@ export class Tape {
   /** Writes the joined characters where they have become many. */
   flushLong(): void {
     this.flush()
-    const { rope, runs } = this.segment
-    if (rope.length - ROPE_MARGIN < this.r || runs.length - RUN_MARGIN < this.n) this.next()
+    const { room } = this.segment
+    if (room.rope - ROPE_MARGIN < this.r || room.runs - RUN_MARGIN < this.n) this.next()
   }
 
   /** Makes room for so many words and doubles. */
@@ -372,7 +375,7 @@ export class Tape {
 
   /** For generated functions: writes the characters and gives their word; -1 where `string` must be called. */
   middling(value: string, length: number): number {
-    if (LONG_STRING <= length || this.segment.bytes.length < this.b + length * 2) return -1
+    if (LONG_STRING <= length || this.segment.room.bytes < this.b + length * 2) return -1
     if (isWide(value)) {
       this.b += writeUtf16(this.segment.bytes, value, this.b, length * 2)
       return (length << 4) | UTF16
@@ -382,7 +385,7 @@ export class Tape {
   }
 
   #byteRoom(size: number): void {
-    if (this.segment.bytes.length < this.b + size) this.next()
+    if (this.segment.room.bytes < this.b + size) this.next()
   }
 
   #long(value: string, wide: boolean): number {

@@ -384,12 +384,13 @@ function stringifyRest(tape: Tape, value: readonly unknown[], start: number, len
     stringifyElements(tape, value, length)
     return
   }
-  const rest: unknown[] = []
+  // Without a prototype, so that nobody sees it being filled.
+  const rest: unknown[] = setPrototypeOf([], null)
   // So that every `toJSON` is told the index of its value.
   for (let index = 0; index < start; index += 1) rest[index] = null
   for (let index = start; index < length; index += 1) rest[index] = value[index]
-  // `Array.prototype.toJSON` is of no concern to it. (V8 is slower on arrays without a prototype.)
-  if (hasToJson(rest)) setPrototypeOf(rest, null)
+  // V8 is slower on arrays without a prototype.
+  if (!hasToJson(arrayPrototype)) setPrototypeOf(rest, arrayPrototype)
   const text = stringified(rest, tape.depth)
   if (text !== undefined) {
     tape.json(text, 1 + start * 'null,'.length, text.length - 1)
