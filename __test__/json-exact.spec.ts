@@ -427,10 +427,6 @@ compareValues('boxed primitives are unboxed, by ToNumber and ToString', {
   'symbols with the prototype of objects': () =>
     Object.assign(withPrototype(Object(Symbol('s')), Object.prototype), { id: 1 }),
   'bigints with the prototype of objects': () => withPrototype(Object(1n), Object.prototype),
-  'booleans that look like the others': () =>
-    Object.assign(withPrototype(Object(true), Object.prototype), { id: 1, name: 'name', child: { id: 1 } }),
-  'numbers that look like the others inside': () =>
-    Object.assign(withPrototype(Object(5), Object.prototype), { id: 1, name: 'same' }),
   'objects with the prototype of numbers': () => Object.assign(Object.create(Number.prototype), { a: 1 }),
   'with toJSON': () => Object.assign(Object(5), { toJSON: () => 'answer' }),
 })

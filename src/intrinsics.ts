@@ -33,6 +33,7 @@ export const isStringObject: typeof types.isStringObject = types.isStringObject
 export const isBooleanObject: typeof types.isBooleanObject = types.isBooleanObject
 export const isBigIntObject: typeof types.isBigIntObject = types.isBigIntObject
 export const isArray: (value: unknown) => value is readonly unknown[] = Array.isArray
+export const ownKeysOf: typeof Reflect.ownKeys = Reflect.ownKeys
 export const keysOf: typeof Object.keys = Object.keys
 export const valuesOf: (target: object) => unknown[] = Object.values
 export const prototypeOf: typeof Object.getPrototypeOf = Object.getPrototypeOf
@@ -98,6 +99,13 @@ export function isReadable(view: Uint8Array): boolean {
  */
 export function writeBase64(target: Uint8Array, text: string, size: number): number {
   return typeof base64Write === 'function' ? apply(base64Write, target, [text, 0, size]) : -1
+}
+
+const { ArrayBuffer: Memory, Uint8Array: View } = globalThis
+
+/** Bytes, all zero, that share their memory with nothing. */
+export function zeros(size: number): Uint8Array<ArrayBuffer> {
+  return new View(new Memory(size))
 }
 
 /** The bytes written. */

@@ -26,6 +26,8 @@ import {
   repeatString,
   writeUtf8,
   lengthOf,
+  byteLengthOfText,
+  zeros,
 } from './intrinsics.ts'
 import { encodeTape, encodeTapeSync, Slab, takeSpill, takeSpillSync, unwrap, type TapeParts } from './native.ts'
 import { checkKeys, readBoolean, readSignal, tableOf, type Cancellable } from './options.ts'
@@ -411,7 +413,14 @@ function stringifyNow(value: unknown): Bytes | undefined {
     throw error
   }
   if (text === undefined) throw noJson('the value')
-  return slab.write(text) ?? bufferFrom(text)
+  return slab.write(text) ?? utf8Of(text)
+}
+
+function utf8Of(text: string): Bytes {
+  const size = byteLengthOfText(text)
+  const bytes = allocateNow(size)
+  writeUtf8(bytes, text, 0, size)
+  return bytes
 }
 
 const SLAB_SIZE = 64 * 1024
@@ -419,7 +428,7 @@ const SLAB_SIZE = 64 * 1024
 /** Memory that small results share, as those of Node's pool do. */
 class SharedSlab {
   readonly native: Slab = new Slab()
-  #memory = bufferFrom(new ArrayBuffer(0))
+  #memory = bufferFrom(zeros(0).buffer)
   #offset = SLAB_SIZE
 
   /** Undefined where it is too large after all. */
@@ -450,10 +459,10 @@ class SharedSlab {
   }
 
   #replace(): void {
-    const memory = new ArrayBuffer(SLAB_SIZE)
-    this.#memory = bufferFrom(memory)
+    const memory = zeros(SLAB_SIZE)
+    this.#memory = bufferFrom(memory.buffer)
     this.#offset = 0
-    this.native.replace(new Uint8Array(memory))
+    this.native.replace(memory)
   }
 }
 
@@ -475,7 +484,7 @@ function readReplacer(replacer: unknown): Rules {
   const keys: string[] = []
   const seen = newSet<string>()
   const add = (key: string): void => {
-    if (!seen.has(key)) keys.push(key)
+    if (!seen.has(key)) keys[keys.length] = key
     seen.add(key)
   }
   const { length } = replacer

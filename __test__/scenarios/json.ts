@@ -291,18 +291,6 @@ function attempt<T>(make: () => T): T | undefined {
   }
 }
 
-/** The getters by which all typed arrays tell what they are. */
-async function lengths(): Promise<void> {
-  const typedArray = Object.getPrototypeOf(Uint8Array.prototype)
-  await whileChanged([
-    [typedArray, 'length', { get: () => 1 }],
-    [typedArray, 'byteLength', { get: () => 1 }],
-    [typedArray, 'byteOffset', { get: () => 1 }],
-    [typedArray, 'buffer', { get: () => new ArrayBuffer(8) }],
-    [Buffer.prototype, 'length', { get: () => 1 }],
-  ])
-}
-
 /** What every array, and every object, then has at an index it has nothing at. */
 async function elements(): Promise<void> {
   await whileChanged([
@@ -511,5 +499,5 @@ async function learned(): Promise<void> {
   expect((await encodeLines(ROWS)).equals(LINES_EXPECTED), 'the rows')
 }
 
-if (isMainThread) await play({ patched, lengths, elements, huge, collected, transferred, crowded, exits, learned })
+if (isMainThread) await play({ patched, elements, huge, collected, transferred, crowded, exits, learned })
 else await tasks[String(workerData)]?.()

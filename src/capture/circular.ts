@@ -22,11 +22,12 @@ export function circularError(
   depth: number,
   last: string | number,
 ): unknown {
-  const links = path.slice(start, depth).map(standIn)
+  const links: object[] = []
+  for (let index = start; index < depth; index += 1) links[index - start] = standIn(path[index])
   for (let index = 0; index < links.length; index += 1) {
     const name = index + 1 < links.length ? (names[start + index + 1] ?? '') : last
     const value = links[index + 1] ?? links[0]
-    defineProperty(links[index], name, { value, enumerable: true, configurable: true, writable: true })
+    defineProperty(links[index] ?? {}, name, { value, enumerable: true, configurable: true, writable: true })
   }
   try {
     stringifyJson(links[0])
@@ -42,8 +43,13 @@ function standIn(value: unknown): object {
   if (isProxy(value)) return withoutToJson(isArray(value) ? new Proxy([], {}) : {})
   const prototype: object | null = prototypeOf(value)
   const base = isArray(value) ? Array : Object
-  const link = construct(base, [], constructorOf(prototype) ?? base)
-  setPrototypeOf(link, prototype)
+  const constructor = constructorOf(prototype)
+  const link = construct(base, [], constructor ?? base)
+  if (constructor === undefined) setPrototypeOf(link, prototype)
+  // Instances of a class that extends none have its name, whatever their tag says.
+  if (constructor !== undefined && constructor !== Object && prototypeOf(constructor) === Function.prototype) {
+    return withoutToJson(link)
+  }
   const tag = typeof value === 'object' && value !== null ? descriptorOf(value, Symbol.toStringTag) : undefined
   if (tag !== undefined && typeof tag.value === 'string') defineProperty(link, Symbol.toStringTag, tag)
   return withoutToJson(link)

@@ -302,7 +302,8 @@ function unboxed(value: unknown): unknown {
 /** ToLength of what a proxy says. */
 function lengthOfArray(value: readonly unknown[]): number {
   const length = truncate(toNumber(value.length))
-  if (Number.isNaN(length) || length <= 0) return 0
+  // Not a number neither.
+  if (!(0 < length)) return 0
   // As V8 has it.
   if (MOST_ELEMENTS < length) throw new RangeError('Maximum call stack size exceeded')
   return length

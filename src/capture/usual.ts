@@ -1,7 +1,16 @@
 /** Dates and Buffers whose `toJSON`, and all that it calls, is what it always was: nobody sees that it is not called. */
 
 import type { Tape } from './tape.ts'
-import { apply, arrayPrototype, descriptorOf, isUint8Array, propertyOf, prototypeOf } from '../intrinsics.ts'
+import {
+  apply,
+  arrayPrototype,
+  descriptorOf,
+  isUint8Array,
+  objectPrototype,
+  ownKeysOf,
+  propertyOf,
+  prototypeOf,
+} from '../intrinsics.ts'
 
 const datePrototype: object = Date.prototype
 export const dateToJSON: unknown = propertyOf(datePrototype, 'toJSON')
@@ -69,6 +78,10 @@ function isObject(value: unknown): boolean {
   return typeof value === 'function' || (typeof value === 'object' && value !== null)
 }
 
+/** Whoever adds an element to them has a hand in the array that `Buffer.prototype.toJSON` makes. */
+const ARRAY_KEYS = ownKeysOf(arrayPrototype).length
+const OBJECT_KEYS = ownKeysOf(objectPrototype).length
+
 /** Of what is no proxy and whose `toJSON` is `Buffer.prototype`'s. That reads `this.length`, and elements, which nobody can redefine, into an array. */
 export function isPlainBuffer(value: object): value is Uint8Array {
   return (
@@ -77,7 +90,9 @@ export function isPlainBuffer(value: object): value is Uint8Array {
     descriptorOf(value, 'length') === undefined &&
     descriptorOf(bufferPrototype, 'length') === undefined &&
     getterOfLength() === lengthGetter &&
-    typeof propertyOf(arrayPrototype, 'toJSON') !== 'function'
+    typeof propertyOf(arrayPrototype, 'toJSON') !== 'function' &&
+    ownKeysOf(arrayPrototype).length === ARRAY_KEYS &&
+    ownKeysOf(objectPrototype).length === OBJECT_KEYS
   )
 }
 
