@@ -307,9 +307,9 @@ test('a signal already aborted rejects with its reason, and the value is not rea
 })
 
 test('an abort while calls wait or run rejects them with the reason, and disturbs no others', async (t) => {
-  const value = { rows: rowsOf(3000), text: 'x'.repeat(2_000_000) }
+  const value = { rows: rowsOf(1000), text: 'x'.repeat(1_000_000) }
   const expected = Buffer.from(json(value))
-  for (let round = 0; round < 5; round += 1) {
+  for (let round = 0; round < 3; round += 1) {
     const controller = new AbortController()
     const { signal } = controller
     const others = Array.from({ length: 4 }, () => encode(value))

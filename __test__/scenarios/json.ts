@@ -450,10 +450,10 @@ async function crowded(): Promise<void> {
   const workers = Array.from({ length: 4 }, () => start('crowd'))
   await Promise.all([...workers.map(messageOf), ...Array.from({ length: 10 }, () => encode(ROWS))])
   await Promise.all(workers.map((worker) => worker.terminate()))
-  for (let round = 0; round < 4; round += 1) {
+  for (let round = 0; round < 2; round += 1) {
     const others = Array.from({ length: 3 }, (_, index) => start(index === 0 ? 'crowd' : 'queue'))
     await Promise.all(others.slice(1).map(messageOf))
-    await new Promise((resolve) => setTimeout(resolve, round * 15))
+    await new Promise((resolve) => setTimeout(resolve, round * 25))
     await Promise.all(others.map((worker) => worker.terminate()))
   }
   const worker = start('result')

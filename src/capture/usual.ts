@@ -1,5 +1,6 @@
 /** Dates and Buffers whose `toJSON`, and all that it calls, is what it always was: nobody sees that it is not called. */
 
+import { hasToJson } from './exact.ts'
 import type { Tape } from './tape.ts'
 import {
   apply,
@@ -90,7 +91,7 @@ export function isPlainBuffer(value: object): value is Uint8Array {
     descriptorOf(value, 'length') === undefined &&
     descriptorOf(bufferPrototype, 'length') === undefined &&
     getterOfLength() === lengthGetter &&
-    typeof propertyOf(arrayPrototype, 'toJSON') !== 'function' &&
+    !hasToJson(arrayPrototype) &&
     ownKeysOf(arrayPrototype).length === ARRAY_KEYS &&
     ownKeysOf(objectPrototype).length === OBJECT_KEYS
   )
