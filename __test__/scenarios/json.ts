@@ -105,21 +105,7 @@ async function patched(): Promise<void> {
     [Array, ['isArray', 'from', 'of']],
     [
       Array.prototype,
-      [
-        'push',
-        'pop',
-        'shift',
-        'unshift',
-        'splice',
-        'slice',
-        'map',
-        'filter',
-        'find',
-        'every',
-        'some',
-        'join',
-        'indexOf',
-      ],
+      ['push', 'shift', 'unshift', 'splice', 'slice', 'map', 'filter', 'find', 'every', 'some', 'join', 'indexOf'],
     ],
     [
       Array.prototype,
