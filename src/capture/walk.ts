@@ -19,6 +19,7 @@ import {
   mostOf,
   objectPrototype,
   prototypeOf,
+  setPrototypeOf,
   toText,
 } from '../intrinsics.ts'
 import { captureContainer, captureExactly, captureProperty, enter, hasToJson, NO_RULES, stringified } from './exact.ts'
@@ -318,7 +319,7 @@ export function walkElements(tape: Tape, value: readonly unknown[], start: numbe
       if (isHopeless && isOrdinary(value)) {
         place.isWild = true
         tape.score = before
-        stringifyRest(tape, value, index, length, place)
+        stringifyRest(tape, value, index, length)
         return
       }
       if (!isHopeless && WINDOW * 2 <= length - index && objects === index - begin) {
@@ -330,7 +331,7 @@ export function walkElements(tape: Tape, value: readonly unknown[], start: numbe
           tape.w - w + tape.b - b + tape.d - d < LIGHT * (index - begin) &&
           isOrdinary(value)
         ) {
-          stringifyRest(tape, value, index, length, place)
+          stringifyRest(tape, value, index, length)
           return
         }
         if (index === length) return
@@ -377,24 +378,39 @@ function isOrdinary(value: readonly unknown[]): boolean {
   return prototypeOf(value) === arrayPrototype && !isProxy(value)
 }
 
-/** The rest of an array as text, an element at a time: each is read when the code of those before it has run. */
-function stringifyRest(tape: Tape, value: readonly unknown[], start: number, length: number, place: Place): void {
-  let texts = ''
-  for (let index = start; index < length; index += 1) {
-    const x = value[index]
-    const isPlainObject = typeof x === 'object' && x !== null && !isProxy(x) && prototypeOf(x) === objectPrototype
-    // Its `toJSON` would be told another key.
-    const text = isPlainObject && !('toJSON' in x) ? stringified(x, tape.depth) : undefined
-    if (text !== undefined) texts = texts === '' ? text : `${texts},${text}`
-    if (text === undefined || LONG_ROPE < texts.length) {
-      if (texts !== '') tape.json(texts, 0, texts.length)
-      texts = ''
-    }
-    if (text !== undefined) continue
-    tape.room()
-    walkElement(tape, index, x, place)
+/** The rest of an array as text. */
+function stringifyRest(tape: Tape, value: readonly unknown[], start: number, length: number): void {
+  if (start === 0) {
+    stringifyElements(tape, value, length)
+    return
   }
-  if (texts !== '') tape.json(texts, 0, texts.length)
+  // Without a prototype, so that nobody sees it being filled.
+  const rest: unknown[] = setPrototypeOf([], null)
+  // So that every `toJSON` is told the index of its value.
+  for (let index = 0; index < start; index += 1) rest[index] = null
+  for (let index = start; index < length; index += 1) rest[index] = value[index]
+  // V8 is slower on arrays without a prototype.
+  if (!hasToJson(arrayPrototype)) setPrototypeOf(rest, arrayPrototype)
+  const text = stringified(rest, tape.depth)
+  if (text !== undefined) {
+    tape.json(text, 1 + start * 'null,'.length, text.length - 1)
+    return
+  }
+  for (let index = start; index < length; index += 1) {
+    if (!captureProperty(tape, NO_RULES, value, toText(index), rest[index])) tape.literal(NULL)
+  }
+}
+
+/** All of an array that nothing was read of yet, but its length and its `toJSON`. */
+function stringifyElements(tape: Tape, value: readonly unknown[], length: number): void {
+  const text = value.length === length && !hasToJson(value) ? stringified(value, tape.depth - 1) : undefined
+  if (text !== undefined) {
+    tape.json(text, 1, text.length - 1)
+    return
+  }
+  for (let index = 0; index < length; index += 1) {
+    if (!captureProperty(tape, NO_RULES, value, toText(index), value[index])) tape.literal(NULL)
+  }
 }
 
 /** An element that a run has read and that is no part of it. */
