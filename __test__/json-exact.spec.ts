@@ -24,6 +24,11 @@ function compare(what: string, subjects: Readonly<Record<string, Subject>>): voi
 
 const SHOWN = 2
 
+/** Of values that contain themselves. */
+function compareCircles(what: string, values: Readonly<Record<string, Make>>): void {
+  compare(what, Object.fromEntries(Object.entries(values).map(([name, make]) => [name, { make, isCircle: true }])))
+}
+
 function compareValues(what: string, values: Readonly<Record<string, Make>>): void {
   compare(what, Object.fromEntries(Object.entries(values).map(([name, make]) => [name, { make }])))
 }
@@ -852,7 +857,6 @@ compareValues('values that their own code changes while they are read', {
   'a list grown before it is come to': changing(REST, (value) =>
     Object.assign(Object(value['fourth']), [1, 2, 3, 4, 5, 6]),
   ),
-  'itself put in': changing(REST, (value) => Object.assign(value, { fourth: value })),
   'keys of a shape deleted': changingOthers((value) => Reflect.deleteProperty(value, 'name')),
   'keys of a shape deleted, to the last': changingOthers((value) => {
     Reflect.deleteProperty(value, 'name')
@@ -888,6 +892,13 @@ compareValues('values that their own code changes while they are read', {
       return 'cut'
     }
     return withProperties(list, { 10: { enumerable: true, configurable: true, get: change } })
+  },
+  'a long list of ever new shapes': (log) => {
+    const list: unknown[] = Array.from({ length: 120 }, (_, index) =>
+      Object.fromEntries([1, 2, 3, 4, 5, 6, 7, 8].map((key) => [`${index} key ${key}`, key])),
+    )
+    list[70] = { toJSON: () => (log('70'), (list[100] = 'changed'), (list.length = 110), 'first') }
+    return withProperties(list, { 90: getter(log, '90', 'got') })
   },
   'a typed array detached before it is come to': () => {
     const bytes = new Uint8Array([1, 2, 3])
@@ -1097,6 +1108,11 @@ compareValues('what JSON.stringify throws is thrown', {
   'an error that says it were a circle’s': (log) => ({
     a: [{ toJSON: () => (log('asked'), fail(new TypeError('Converting circular structure to JSON\n    not really'))) }],
   }),
+})
+
+compareCircles('code on the way to a circle runs once', {
+  'a getter': (log) => circle([[withProperties({}, { a: getter(log, 'a', 1) }), 'self']]),
+  'a getter that makes it': changing(REST, (value) => Object.assign(value, { fourth: value })),
 })
 
 function fail(error: Error): never {

@@ -345,6 +345,7 @@ for (const [name, what] of [
   ['collected', 'twenty thousand calls with collections leave memory flat'],
   ['transferred', 'results transferred to a worker take nothing from those that come after'],
   ['crowded', 'four workers encode at once, and are terminated'],
+  ['aborted', 'calls that wait for a thread are rejected with the reason of their signal'],
   ['exits', 'a process ends with tasks under way'],
 ] as const) {
   test(what, async (t) => {

@@ -1,6 +1,8 @@
 import { createHash } from 'node:crypto'
 import { isMainThread, parentPort, Worker, workerData } from 'node:worker_threads'
-import { createEncoder, encode, encodeLines, encodeSync, type Bytes } from '../../src/index.ts'
+import { configure, createEncoder, encode, encodeLines, encodeSync, stats, type Bytes } from '../../src/index.ts'
+import { run } from '../../src/pool.ts'
+import { loadHooks } from '../fixtures/hooks.ts'
 import { expect, play } from '../fixtures/scenario.ts'
 
 interface Row {
@@ -15,6 +17,7 @@ function rowOf(id: number): Row {
   return { id, text: `né "text" 中 ${id}`, at: new Date(id * 1e9), score: id / 7, tags: ['a', `b${id % 5}`] }
 }
 
+const hooks = loadHooks()
 const ROWS = Array.from({ length: 2000 }, (_, id) => rowOf(id))
 const stringify = JSON.stringify
 const EXPECTED = Buffer.from(stringify(ROWS))
@@ -457,6 +460,28 @@ async function crowded(): Promise<void> {
   expect((await encode(ROWS)).equals(EXPECTED), 'the main thread to go on')
 }
 
+/** Calls that wait for a thread, all of which are taken. */
+async function aborted(): Promise<void> {
+  configure({ concurrency: 2 })
+  const [taken, given] = [new AbortController(), new AbortController()]
+  const busy = [1, 2].map(() => run((stop) => hooks.waitTask(60_000, stop), { signal: taken.signal }))
+  const encoder = createEncoder()
+  const { signal } = given
+  const calls = [encode(ROWS, { signal }), encoder.encode(ROWS, { signal }), encodeLines(ROWS, { signal })]
+  const others = [encode(ROWS), encoder.encode(ROWS)]
+  const outcomes = Promise.allSettled(calls)
+  expect(stats().queued === 5, `five calls to wait, not ${stats().queued}`)
+  given.abort('enough')
+  for (const outcome of await outcomes) {
+    expect(outcome.status === 'rejected' && outcome.reason === 'enough', 'the reason')
+  }
+  expect(stats().queued === 2, `two calls to wait still, not ${stats().queued}`)
+  taken.abort()
+  await Promise.allSettled(busy)
+  for (const bytes of await Promise.all(others)) expect(bytes.equals(EXPECTED), 'the others undisturbed')
+  expect((await encode(ROWS)).equals(EXPECTED) && encodeSync(ROWS).equals(EXPECTED), 'the bytes afterwards')
+}
+
 /** Ends with tasks under way; `played` is said before. */
 function exits(): void {
   for (let index = 0; index < 50; index += 1) void encode(ROWS)
@@ -485,5 +510,5 @@ async function learned(): Promise<void> {
   expect((await encodeLines(ROWS)).equals(LINES_EXPECTED), 'the rows')
 }
 
-if (isMainThread) await play({ patched, elements, huge, collected, transferred, crowded, exits, learned })
+if (isMainThread) await play({ patched, elements, huge, collected, transferred, crowded, aborted, exits, learned })
 else await tasks[String(workerData)]?.()

@@ -46,8 +46,10 @@ import { captureAnswer, captureNumbers, captureOther, captureRead, captureRest, 
  */
 export type Capture = (tape: Tape, value: readonly unknown[], start: number, end: number) => number
 
-/** So many of the samples are objects of the usual kinds, or nothing is generated. */
-const LEAST_OBJECTS = 0.8
+/** So many of the samples are objects of the usual kinds, or arrays of such, or nothing is generated. */
+const LEAST_REGULAR = 0.8
+/** Shorter arrays of numbers are no runs. */
+const LEAST_RUN = 24
 /** Shorter ropes than LONG_ROPE, as that of an element is joined to it. */
 const LONG_PART = LONG_ROPE / 2
 
@@ -70,7 +72,7 @@ const STRINGS_PER_LOOK = 32
 
 /** Undefined where the values have too little in common, or no code may be generated. */
 export function generate(vocabulary: Vocabulary, sketch: Sketch, place: Place, isRoot: boolean): Capture | undefined {
-  if (sketch.usualObjects < sketch.count * LEAST_OBJECTS) return undefined
+  if ((isRoot ? sketch.usualObjects : sketch.regulars) < sketch.count * LEAST_REGULAR) return undefined
   try {
     return new Generator(vocabulary, isRoot).capture(sketch, place)
   } catch (error) {
@@ -314,23 +316,23 @@ class Generator {
     const { elements } = sketch
     if (elements === undefined) return undefined
     const all = elements.count
+    if (!elements.isRegular) return undefined
     if (all === 0) return `if (${x}.length === 0) W[p++] = ${this.#word(`${prefix(property)}[],`)}; else ${read}`
     const n = this.#variable('n')
     const inside = enclosing.concat({ variable: x, name })
     const begin = `${keyWord(property)} const ${n} = ${x}.length; W[p++] = ${OPEN_ARRAY};`
     const end = `W[p++] = ${CLOSE_ARRAY};`
-    if (elements.numbers === all) {
-      const copies = `${this.#constant(makeCopyInts())}, ${this.#constant(makeCopyDoubles())}`
-      const areInts = elements.ints === all
-      const rest = `if (T.at < ${n}) captureRest(T, ${x}, ${n}, ${this.#constant(place)}, ${anchors(inside)});`
-      return `${begin} ${LEAVE} T.at = captureNumbers(T, ${x}, 0, ${n}, ${areInts}, ${copies}); ${rest} ${ENTER} ${end}`
-    }
-    if (elements.strings !== all && (elements.objects !== all || elements.variants.length === 0)) return undefined
     const j = this.#variable('j')
     const y = this.#variable('e')
     const room = `${LOOK_AT_ROPE} ${LOOK_AT_ROOM}`
     const body = this.#value(elements, y, undefined, place, j, inside, false)
-    return `${begin} for (let ${j} = 0; ${j} < ${n}; ${j}++) { ${room} const ${y} = ${x}[${j}]; ${body} } ${end}`
+    const loop = `for (let ${j} = 0; ${j} < ${n}; ${j}++) { ${room} const ${y} = ${x}[${j}]; ${body} }`
+    if (elements.numbers < all) return `${begin} ${loop} ${end}`
+    const copies = `${this.#constant(makeCopyInts())}, ${this.#constant(makeCopyDoubles())}`
+    const areInts = elements.ints === all
+    const rest = `if (T.at < ${n}) captureRest(T, ${x}, ${n}, ${this.#constant(place)}, ${anchors(inside)});`
+    const run = `${LEAVE} T.at = captureNumbers(T, ${x}, 0, ${n}, ${areInts}, ${copies}); ${rest} ${ENTER}`
+    return `${begin} if (${n} < ${LEAST_RUN}) { ${loop} } else { ${run} } ${end}`
   }
 }
 

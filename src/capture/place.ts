@@ -157,6 +157,8 @@ export class Place {
   visits = 0
   /** The last array here was hopeless. */
   isWild = false
+  /** How many more arrays of light objects are left to JSON.stringify, since no function could be generated. */
+  light = 0
 }
 
 /** What stands before the value of a property; nothing before an element. */

@@ -2,7 +2,6 @@
 
 import { descriptorOf, isArray, isBoxed, isDate, isProxy, keysOf, prototypeOf, sliceString } from '../intrinsics.ts'
 import { isPlainPrototype } from './plain.ts'
-import { SHORT_STRING } from './tape.ts'
 
 const DEEPEST = 8
 const MOST_VARIANTS = 8
@@ -23,7 +22,6 @@ export interface Variant {
 export class Sketch {
   count = 0
   strings = 0
-  longStrings = 0
   numbers = 0
   ints = 0
   booleans = 0
@@ -41,7 +39,6 @@ export class Sketch {
     switch (typeof value) {
       case 'string':
         this.strings += 1
-        if (SHORT_STRING < value.length) this.longStrings += 1
         this.#addText(value)
         break
       case 'number':
@@ -122,6 +119,22 @@ export class Sketch {
 
   get usualObjects(): number {
     return this.usualVariants.reduce((sum, { count }) => sum + count, 0)
+  }
+
+  /** Objects of the usual kinds, and arrays that may become a loop. */
+  get regulars(): number {
+    return this.usualObjects + this.#loops
+  }
+
+  /** What is known here is worth a loop of a generated function. */
+  get isRegular(): boolean {
+    const primitives = this.strings + this.numbers + this.booleans + this.nulls + this.undefineds
+    const areUsual = this.objects === 0 || 0 < this.usualObjects
+    return areUsual && primitives + this.dates + this.objects + this.#loops === this.count
+  }
+
+  get #loops(): number {
+    return this.elements !== undefined && this.elements.isRegular ? this.arrays : 0
   }
 
   /** The strings here, if they are always the same few. */

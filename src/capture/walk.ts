@@ -6,7 +6,6 @@
 
 import {
   apply,
-  arrayPrototype,
   descriptorOf,
   isArray,
   isBoxed,
@@ -14,12 +13,12 @@ import {
   isProxy,
   isRawJson,
   isTypedArray,
+  keysOf,
   leastOf,
   lengthOf,
   mostOf,
   objectPrototype,
   prototypeOf,
-  setPrototypeOf,
   toText,
 } from '../intrinsics.ts'
 import { captureContainer, captureExactly, captureProperty, enter, hasToJson, NO_RULES, stringified } from './exact.ts'
@@ -48,16 +47,21 @@ import {
 /** Deeper values are left to exact.ts, which needs none of the engine's stack. */
 const DEEPEST = 100
 
+/** What a key adds to the score that is not the one predicted. */
+const MISPLACED = 1
+const NEVER_SEEN = 4
 /** An object whose keys score more than this is hopeless: 100 keys never seen. */
-const HOPELESS = 400
-/** After so many elements the array is judged: more points than that for each, and the rest is hopeless. */
+const HOPELESS = 100 * NEVER_SEEN
+/** After so many elements the array is judged: a score above that for each, and the rest is hopeless. */
 const WINDOW = 16
 const HOPELESS_SCORE = 8
 const FEW = 4
 
-/** V8 14's JSON.stringify is as fast on arrays of small plain objects as a walk over them: of so few words each. */
+/** V8 14's JSON.stringify is as fast on small plain objects as a walk over them, where no function can be generated. */
 const HAS_FAST_STRINGIFY = 25 <= Number.parseInt(process.versions.node, 10)
-const LIGHT = 16
+const LIGHT = 8
+/** After so many arrays it is tried again to generate one. */
+const RETRY = 16
 
 /** Arrays from this length on are runs of numbers or strings if they begin so. */
 const RUN = 4
@@ -263,9 +267,8 @@ const MOST_AT_PLACE = 256
 /** The key that came instead. */
 function mispredicted(tape: Tape, place: Place, previous: Key | undefined, name: string): Key {
   let key = place.keys.get(name)
-  tape.score += 1
+  tape.score += key === undefined ? NEVER_SEEN : MISPLACED
   if (key === undefined) {
-    tape.score += 3
     key = tape.vocabulary.learn(name)
     if (key.isUnknown) return key
     if (place.keys.size === MOST_AT_PLACE) place.keys.clear()
@@ -299,48 +302,40 @@ function walkArray(tape: Tape, name: string | number, value: readonly unknown[],
 export function walkElements(tape: Tape, value: readonly unknown[], start: number, length: number, place: Place): void {
   let index = start
   let before = tape.score
-  // Where learning was in vain before, few elements are looked at.
-  const pupils = place.isWild ? FEW : WINDOW
-  let haveLearned = false
+  if (start === 0 && (place.isWild || 0 < place.light) && areWild(value, length, place)) {
+    stringifyElements(tape, value, length)
+    return
+  }
   if (!place.isWild) index = runCaptures(tape, value, index, length, place)
-  let judgement = index + pupils
+  let haveLearned = false
+  let judgement = index + WINDOW
   let begin = index
-  let { w, b, d } = tape
   let objects = 0
   while (index < length) {
     if (judgement <= index && !haveLearned) {
       // Their keys were new to it.
       haveLearned = true
       before = tape.score
-      judgement = index + pupils
+      judgement = index + WINDOW
     }
     if (judgement <= index) {
-      const isHopeless = HOPELESS_SCORE * pupils < tape.score - before
-      if (isHopeless && isOrdinary(value)) {
+      if (HOPELESS_SCORE * WINDOW < tape.score - before) {
         place.isWild = true
         tape.score = before
-        stringifyRest(tape, value, index, length)
+        walkHopeless(tape, value, index, length, place)
         return
       }
-      if (!isHopeless && WINDOW * 2 <= length - index && objects === index - begin) {
+      if (WINDOW * 2 <= length - index && objects === index - begin) {
         const wasWild = place.isWild
         place.isWild = false
         if (wasWild || learnElements(tape, value, index, place)) index = runCaptures(tape, value, index, length, place)
-        else if (
-          HAS_FAST_STRINGIFY &&
-          tape.w - w + tape.b - b + tape.d - d < LIGHT * (index - begin) &&
-          isOrdinary(value)
-        ) {
-          stringifyRest(tape, value, index, length)
-          return
-        }
+        else if (HAS_FAST_STRINGIFY && place.captures.length === 0) place.light = RETRY
         if (index === length) return
       }
       objects = 0
       before = tape.score
       begin = index
-      ;({ w, b, d } = tape)
-      judgement = index + pupils
+      judgement = index + WINDOW
     }
     const x = value[index]
     if (tape.wordLimit < tape.w || tape.doubleLimit < tape.d) tape.next()
@@ -373,32 +368,53 @@ export function walkElements(tape: Tape, value: readonly unknown[], start: numbe
   if (0 < objects && length < WINDOW * 4) sample(tape, value, length, place)
 }
 
-/** Nothing but its elements decides what JSON.stringify makes of it. */
-function isOrdinary(value: readonly unknown[]): boolean {
-  return prototypeOf(value) === arrayPrototype && !isProxy(value)
+/** Whether its first elements are like those that were not worth a walk here. Runs no code of theirs. */
+function areWild(value: readonly unknown[], length: number, place: Place): boolean {
+  const end = leastOf(length, FEW)
+  let score = 0
+  let areLight = 0 < place.light
+  for (let index = 0; index < end; index += 1) {
+    const element: unknown = descriptorOf(value, index)?.value
+    if (typeof element !== 'object' || element === null || isProxy(element) || isArray(element)) return false
+    const keys = keysOf(element)
+    score += scoreOf(keys, place)
+    areLight &&= isLight(element, keys)
+  }
+  if (HOPELESS_SCORE * end < score) return true
+  if (areLight) place.light -= 1
+  return areLight
 }
 
-/** The rest of an array as text. */
-function stringifyRest(tape: Tape, value: readonly unknown[], start: number, length: number): void {
-  if (start === 0) {
-    stringifyElements(tape, value, length)
-    return
+function isLight(value: object, keys: readonly string[]): boolean {
+  if (LIGHT < keys.length) return false
+  for (let index = 0; index < keys.length; index += 1) {
+    const found: unknown = descriptorOf(value, keys[index] ?? '')?.value
+    if (typeof found === 'object' && found !== null) return false
   }
-  // Without a prototype, so that nobody sees it being filled.
-  const rest: unknown[] = setPrototypeOf([], null)
-  // So that every `toJSON` is told the index of its value.
-  for (let index = 0; index < start; index += 1) rest[index] = null
-  for (let index = start; index < length; index += 1) rest[index] = value[index]
-  // V8 is slower on arrays without a prototype.
-  if (!hasToJson(arrayPrototype)) setPrototypeOf(rest, arrayPrototype)
-  const text = stringified(rest, tape.depth)
-  if (text !== undefined) {
-    tape.json(text, 1 + start * 'null,'.length, text.length - 1)
-    return
+  return true
+}
+
+/** What a walk over these keys would add to the score, if it learned nothing on its way. */
+function scoreOf(keys: readonly string[], place: Place): number {
+  let score = 0
+  let predicted = place.first
+  for (let index = 0; index < keys.length; index += 1) {
+    const name = keys[index] ?? ''
+    const isPredicted = predicted !== undefined && predicted.name === name
+    const key: Key | undefined = isPredicted ? predicted : place.keys.get(name)
+    if (!isPredicted) score += key === undefined ? NEVER_SEEN : MISPLACED
+    predicted = key?.next
   }
+  return score
+}
+
+/** The rest of an array whose objects are not worth learning. One by one: code of one may change those after it. */
+function walkHopeless(tape: Tape, value: readonly unknown[], start: number, length: number, place: Place): void {
   for (let index = start; index < length; index += 1) {
-    if (!captureProperty(tape, NO_RULES, value, toText(index), rest[index])) tape.literal(NULL)
+    place.hopeless = 1
+    walkElement(tape, index, value[index], place)
   }
+  place.hopeless = 0
 }
 
 /** All of an array that nothing was read of yet, but its length and its `toJSON`. */
@@ -576,9 +592,9 @@ function attempt(toLearn: () => boolean): boolean {
 }
 
 function addLearned(tape: Tape, sketch: Sketch, place: Place, isRoot: boolean): boolean {
+  place.attempts += 1
   const capture = generate(tape.vocabulary, sketch, place, isRoot)
   if (capture === undefined) return false
-  place.attempts += 1
   addCapture(isRoot ? place.roots : place.captures, capture)
   return true
 }
