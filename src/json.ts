@@ -179,22 +179,23 @@ class Press {
   }
 
   encodeSync(value: unknown, form: Form): Bytes {
-    const trial = this.#trial
-    if (form !== DEFAULT_FORM || trial === undefined) return this.#encodeNow(value, form)
+    const trial = form === DEFAULT_FORM ? this.#trial : undefined
+    const bytes = trial === undefined ? this.#encodeNow(value, form) : this.#encodeTried(value, trial)
+    this.#trial = this.#trials[sizeClass(lengthOf(bytes))]
+    return bytes
+  }
+
+  #encodeTried(value: unknown, trial: Trial): Bytes {
     const isTimed = trial.next()
     const start = isTimed ? now() : 0
-    const bytes = (trial.isEngines ? stringifyNow(value) : undefined) ?? this.#encodeNow(value, form)
-    const length = lengthOf(bytes)
-    if (isTimed) trial.keep((now() - start) / (length + FIXED_COST))
-    this.#trial = this.#trials[sizeClass(length)]
+    const bytes = (trial.isEngines ? stringifyNow(value) : undefined) ?? this.#encodeNow(value, DEFAULT_FORM)
+    if (isTimed) trial.keep((now() - start) / (lengthOf(bytes) + FIXED_COST))
     return bytes
   }
 
   #encodeNow(value: unknown, form: Form): Bytes {
     const tape = this.#capture(value, form)
-    const result = this.#printSmall(tape, form) ?? this.#printNow(tape, form)
-    this.#trial = this.#trials[sizeClass(lengthOf(result))]
-    return result
+    return this.#printSmall(tape, form) ?? this.#printNow(tape, form)
   }
 
   async encodeLines(

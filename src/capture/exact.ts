@@ -28,8 +28,9 @@ import {
   stringIncludes,
 } from '../intrinsics.ts'
 import { circularError } from './circular.ts'
-import { writeKey, type Key } from './place.ts'
-import { CLOSE_ARRAY, CLOSE_OBJECT, FALSE, NULL, OPEN_ARRAY, OPEN_OBJECT, TRUE, type Tape } from './tape.ts'
+import { writeKey, writePrimitive, type Key } from './place.ts'
+import { isObject } from './plain.ts'
+import { CLOSE_ARRAY, CLOSE_OBJECT, NULL, OPEN_ARRAY, OPEN_OBJECT, type Tape } from './tape.ts'
 
 /** `replacer`, as JSON.stringify understands it. */
 export interface Rules {
@@ -140,28 +141,21 @@ class Exact {
 
   /** False, with nothing written, for what has no JSON. */
   #write(name: string | number, value: unknown, key: Key | undefined): boolean {
-    const tape = this.#tape
     switch (typeof value) {
       case 'string':
-        writeKey(tape, key, name)
-        tape.room()
-        tape.string(value)
-        return true
       case 'number':
-        writeKey(tape, key, name)
-        tape.room()
-        tape.number(value)
-        return true
       case 'boolean':
-        writeKey(tape, key, name)
-        tape.literal(value ? TRUE : FALSE)
+        writePrimitive(this.#tape, name, value, key)
         return true
       case 'bigint':
         throw new TypeError('Do not know how to serialize a BigInt')
       case 'object':
-        writeKey(tape, key, name)
-        if (value === null) tape.literal(NULL)
-        else this.#object(name, value)
+        if (value === null) {
+          writePrimitive(this.#tape, name, value, key)
+          return true
+        }
+        writeKey(this.#tape, key, name)
+        this.#object(name, value)
         return true
       default:
         return false
@@ -189,7 +183,6 @@ class Exact {
     if (isArray(value)) {
       const length = lengthOfArray(value)
       tape.literal(OPEN_ARRAY)
-      // oxlint-disable-next-line typescript/no-unsafe-type-assertion
       this.#frame = {
         // oxlint-disable-next-line typescript/no-unsafe-type-assertion
         value: value as unknown as Record<string, unknown>,
@@ -268,10 +261,6 @@ function isEngines({ stack, message }: Error): boolean {
   if (typeof stack !== 'string') return false
   const has = (name: string): boolean => stringIncludes(stack, `${message}\n    at ${name} (<anonymous>)`)
   return has('stringify') || has('JSON.stringify')
-}
-
-function isObject(value: unknown): value is object {
-  return typeof value === 'function' || (typeof value === 'object' && value !== null)
 }
 
 /** Puts a container on the path; throws what JSON.stringify does for one that is there already. */

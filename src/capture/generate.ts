@@ -62,6 +62,20 @@ interface Property {
 /** What encloses a value in the source: the variable of each container and how it is named in the one before. */
 type Enclosing = readonly { readonly variable: string; readonly name: string }[]
 
+/** Where a value stands in the source. */
+interface Site {
+  /** The variable that holds it. */
+  readonly x: string
+  /** Undefined for an element. */
+  readonly property: Property | undefined
+  readonly place: Place
+  /** The key or index, as source. */
+  readonly name: string
+  readonly enclosing: Enclosing
+  /** It is one of the values that the function was called for. */
+  readonly isTop: boolean
+}
+
 /** Thrown where the lexicon is full, or the function would become too large. */
 class Full extends Error {}
 
@@ -105,7 +119,7 @@ class Generator {
 
   capture(sketch: Sketch, place: Place): Capture {
     const name = this.#isRoot ? '""' : 'i'
-    const body = this.#value(sketch, 'e', undefined, place, name, [], true)
+    const body = this.#value(sketch, { x: 'e', property: undefined, place, name, enclosing: [], isTop: true })
     if (MOST_ROOM < this.#words) throw new Full()
     const source = `
       const NEED = ${this.#words};
@@ -149,16 +163,9 @@ class Generator {
     return word
   }
 
-  /** Statements that capture the value in variable `x`: of a property, or an element. */
-  #value(
-    sketch: Sketch,
-    x: string,
-    property: Property | undefined,
-    place: Place,
-    name: string,
-    enclosing: Enclosing,
-    isTop: boolean,
-  ): string {
+  /** Statements that capture the value. */
+  #value(sketch: Sketch, site: Site): string {
+    const { x, property, place, name, enclosing, isTop } = site
     const key = property === undefined ? 'undefined' : this.#constant(property.key)
     const at = `${key},${this.#constant(place)},${name},${anchors(enclosing)}`
     this.#words += 4
@@ -181,7 +188,7 @@ class Generator {
       {
         count: sketch.objects + sketch.arrays + sketch.dates,
         test: `typeof ${x} === "object" && ${x} !== null && !isProxy(${x})`,
-        body: () => this.#object(sketch, x, property, place, name, enclosing, read, answer),
+        body: () => this.#object(sketch, site, read, answer),
       },
     ]
     const used = branches.filter(({ count }) => 0 < count).toSorted((a, b) => b.count - a.count)
@@ -209,26 +216,18 @@ class Generator {
   }
 
   /** Of what is an object and no proxy. Its `toJSON` comes first, as it does for JSON.stringify; V8 knows its shape from there. */
-  #object(
-    sketch: Sketch,
-    x: string,
-    property: Property | undefined,
-    place: Place,
-    name: string,
-    enclosing: Enclosing,
-    read: string,
-    answer: string,
-  ): string {
+  #object(sketch: Sketch, site: Site, read: string, answer: string): string {
+    const { x, property, enclosing } = site
     const isNew = enclosing
       .map(({ variable }) => `${x} !== ${variable}`)
       .concat(`${x} !== B`, `(D < 2 || isOff(A, D - 1, ${x}))`)
       .join(' && ')
     const branches: string[] = []
-    const elements = 0 < sketch.arrays ? this.#elements(sketch, x, property, place, name, enclosing, read) : undefined
+    const elements = 0 < sketch.arrays ? this.#elements(sketch, site, read) : undefined
     if (elements !== undefined) branches.push(`if (isArray(${x}) && ${isNew}) { ${elements} }`)
     const variants = sketch.usualVariants
     if (0 < variants.length) {
-      const blocks = variants.map((variant) => this.#variant(variant, x, property, place, name, enclosing))
+      const blocks = variants.map((variant) => this.#variant(variant, site))
       const block = blocks.reduceRight((otherwise, make) => make(otherwise), read)
       branches.push(`if ((${this.#isOfPrototype(variants, x)}) && ${isNew}) { ${block} }`)
     }
@@ -266,15 +265,9 @@ class Generator {
   }
 
   /** What captures it if these are its keys, before what does `otherwise`. */
-  #variant(
-    { keys, values }: Variant,
-    x: string,
-    property: Property | undefined,
-    place: Place,
-    name: string,
-    enclosing: Enclosing,
-  ): (otherwise: string) => string {
-    const inside = enclosing.concat({ variable: x, name })
+  #variant({ keys, values }: Variant, site: Site): (otherwise: string) => string {
+    const { x, property, place } = site
+    const enclosing = inside(site)
     const open = property === undefined ? OPEN_OBJECT : this.#word(`${prefix(property)}{`)
     let previous: Key | undefined
     const properties = keys.map((k, index) => {
@@ -283,7 +276,14 @@ class Generator {
       const y = this.#variable('x')
       const sketch = values[index]
       if (sketch === undefined) return ''
-      const body = this.#value(sketch, y, { key, name: k }, key.place, literal(k), inside, false)
+      const body = this.#value(sketch, {
+        x: y,
+        property: { key, name: k },
+        place: key.place,
+        name: literal(k),
+        enclosing,
+        isTop: false,
+      })
       const look = 0 < index && index % STRINGS_PER_LOOK === 0 ? LOOK_AT_ROPE : ''
       return `${look} const ${y} = ${x}[${literal(k)}]; ${body}`
     })
@@ -304,36 +304,32 @@ class Generator {
   }
 
   /** Of an array whose `toJSON` is no function. Undefined where the elements have too little in common. */
-  #elements(
-    sketch: Sketch,
-    x: string,
-    property: Property | undefined,
-    place: Place,
-    name: string,
-    enclosing: Enclosing,
-    read: string,
-  ): string | undefined {
-    const { elements } = sketch
-    if (elements === undefined) return undefined
+  #elements({ elements }: Sketch, site: Site, read: string): string | undefined {
+    if (elements === undefined || !elements.isRegular) return undefined
+    const { x, property, place } = site
     const all = elements.count
-    if (!elements.isRegular) return undefined
     if (all === 0) return `if (${x}.length === 0) W[p++] = ${this.#word(`${prefix(property)}[],`)}; else ${read}`
     const n = this.#variable('n')
-    const inside = enclosing.concat({ variable: x, name })
+    const enclosing = inside(site)
     const begin = `${keyWord(property)} const ${n} = ${x}.length; W[p++] = ${OPEN_ARRAY};`
     const end = `W[p++] = ${CLOSE_ARRAY};`
     const j = this.#variable('j')
     const y = this.#variable('e')
     const room = `${LOOK_AT_ROPE} ${LOOK_AT_ROOM}`
-    const body = this.#value(elements, y, undefined, place, j, inside, false)
+    const body = this.#value(elements, { x: y, property: undefined, place, name: j, enclosing, isTop: false })
     const loop = `for (let ${j} = 0; ${j} < ${n}; ${j}++) { ${room} const ${y} = ${x}[${j}]; ${body} }`
     if (elements.numbers < all) return `${begin} ${loop} ${end}`
     const copies = `${this.#constant(makeCopyInts())}, ${this.#constant(makeCopyDoubles())}`
     const areInts = elements.ints === all
-    const rest = `if (T.at < ${n}) captureRest(T, ${x}, ${n}, ${this.#constant(place)}, ${anchors(inside)});`
+    const rest = `if (T.at < ${n}) captureRest(T, ${x}, ${n}, ${this.#constant(place)}, ${anchors(enclosing)});`
     const run = `${LEAVE} T.at = captureNumbers(T, ${x}, 0, ${n}, ${areInts}, ${copies}); ${rest} ${ENTER}`
     return `${begin} if (${n} < ${LEAST_RUN}) { ${loop} } else { ${run} } ${end}`
   }
+}
+
+/** What encloses the values inside of it. */
+function inside({ x, name, enclosing }: Site): Enclosing {
+  return enclosing.concat({ variable: x, name })
 }
 
 function number(x: string, property: Property | undefined): string {

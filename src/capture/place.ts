@@ -4,7 +4,7 @@ import { leastOf, mostOf, newMap, newSet, stringifyJson, toText } from '../intri
 import { Lexicon } from '../native.ts'
 import type { Capture } from './generate.ts'
 import type { Sketch } from './sketch.ts'
-import { ENTRY, NAME, type Tape } from './tape.ts'
+import { ENTRY, FALSE, NAME, NULL, TRUE, type Tape } from './tape.ts'
 
 /** More are written out each time. */
 const MOST_KEYS = 8192
@@ -52,7 +52,7 @@ export class Vocabulary {
 
   /** A key gets a word when it comes the second time: those that are always new leave room for others. */
   #learnWord(key: string): number | undefined {
-    if (this.isFull || LONGEST_KEY < key.length || isIndex(key)) return undefined
+    if (this.isFull || !isLearnable(key)) return undefined
     if (!this.#seen.delete(key)) {
       if (this.#seen.size === MOST_SEEN) this.#seen.clear()
       this.#seen.add(key)
@@ -74,9 +74,9 @@ export class Vocabulary {
   }
 }
 
-/** Keys that begin with a digit are rarely the same ones again. */
-function isIndex(key: string): boolean {
-  return '0' <= key && key < ':'
+/** Keys that begin with a digit, and long ones, are rarely the same ones again. */
+export function isLearnable(key: string): boolean {
+  return key.length <= LONGEST_KEY && !('0' <= key && key < ':')
 }
 
 const MOST_ATTEMPTS = 4
@@ -165,6 +165,35 @@ export class Place {
 export function writeKey(tape: Tape, key: Key | undefined, name: string | number): void {
   if (key === undefined) return
   tape.room()
+  writeName(tape, key, name)
+}
+
+/** As `writeKey`, where there is room for words. */
+export function writeName(tape: Tape, key: Key, name: string | number): void {
   if (key.isUnknown) tape.name(toText(name))
   else tape.words[tape.w++] = key.word
+}
+
+/** A value that no code has a hand in, with its key. */
+export function writePrimitive(
+  tape: Tape,
+  name: string | number,
+  value: string | number | boolean | null,
+  key: Key | undefined,
+): void {
+  writeKey(tape, key, name)
+  tape.room()
+  switch (typeof value) {
+    case 'string':
+      tape.string(value)
+      break
+    case 'number':
+      tape.number(value)
+      break
+    case 'boolean':
+      tape.literal(value ? TRUE : FALSE)
+      break
+    default:
+      tape.literal(NULL)
+  }
 }

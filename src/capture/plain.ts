@@ -11,3 +11,7 @@ export function hasEnumerable(prototype: object): boolean {
   for (const _ in prototype) return true
   return false
 }
+
+export function isObject(value: unknown): value is object {
+  return typeof value === 'function' || (typeof value === 'object' && value !== null)
+}

@@ -1,12 +1,12 @@
 /** What the values at one place look like: counts, keys, a few constants; nothing of the values themselves is kept. */
 
 import { descriptorOf, isArray, isBoxed, isDate, isProxy, keysOf, prototypeOf, sliceString } from '../intrinsics.ts'
+import { isLearnable } from './place.ts'
 import { isPlainPrototype } from './plain.ts'
 
 const DEEPEST = 8
 const MOST_VARIANTS = 8
 const MOST_KEYS = 200
-const LONGEST_KEY = 64
 const MOST_TEXTS = 8
 const LONGEST_TEXT = 40
 const MOST_ELEMENTS = 16
@@ -103,7 +103,8 @@ export class Sketch {
     const known = this.variants.find((variant) => variant.prototype === prototype && areSame(variant.keys, keys))
     if (known !== undefined) return known
     if (this.variants.length === MOST_VARIANTS || keys.length === 0 || MOST_KEYS < keys.length) return undefined
-    if (!keys.every(isLearnable)) return undefined
+    // In source code that key would be the prototype.
+    if (!keys.every((key) => key !== '__proto__' && isLearnable(key))) return undefined
     const variant = { prototype, keys, values: keys.map(() => new Sketch()), count: 0 }
     this.variants.push(variant)
     return variant
@@ -153,9 +154,4 @@ const MOST_CONSTANTS = 4
 
 function areSame(a: readonly string[], b: readonly string[]): boolean {
   return a.length === b.length && a.every((key, index) => key === b[index])
-}
-
-/** As a property in source code it must be a key like any other, and neither a number. */
-function isLearnable(key: string): boolean {
-  return key !== '__proto__' && key.length <= LONGEST_KEY && !('0' <= key && key < ':')
 }

@@ -17,22 +17,22 @@ import {
 import { bindDesk, check, TapeParts, TapeSegment, type Slab } from '../native.ts'
 import type { Vocabulary } from './place.ts'
 
-export const INT = 0
+// 0 is the tag of an integer.
 export const DOUBLE = 1
-export const LATIN1 = 2
-export const UTF16 = 3
+const LATIN1 = 2
+const UTF16 = 3
 export const ROPE = 4
-export const LITERAL = 5
-export const OPEN = 6
-export const CLOSE = 7
+const LITERAL = 5
+const OPEN = 6
+const CLOSE = 7
 export const ENTRY = 8
 export const NAME = 9
 export const INTS = 10
 export const DOUBLES = 11
-export const LONG = 12
-export const TEXT = 13
+const LONG = 12
+const TEXT = 13
 export const DATE = 14
-export const EXTRA = 15
+const EXTRA = 15
 
 export const NULL: number = LITERAL
 export const TRUE: number = (1 << 4) | LITERAL
@@ -54,7 +54,8 @@ const IN_LONG = 3
 /** Integers that fit the payload of a word. */
 export const MOST_INT: number = 2 ** 27
 
-const NODE = Number.parseInt(process.versions.node, 10)
+/** The major version of Node. */
+export const NODE: number = Number.parseInt(process.versions.node, 10)
 
 /**
  * Strings up to this length are joined in JavaScript, thousands at a time, before they are copied out of V8: joining
@@ -201,7 +202,7 @@ export class Tape {
   readonly #header: Int32Array
   readonly #encodeDesk: () => void
 
-  // The current segment, its streams, and where they end. The generated functions of learn.ts read and write them.
+  // The current segment, its streams, and where they end. Generated functions read and write them too.
   segment: Segment
   words: Int32Array
   doubles: Float64Array
@@ -355,43 +356,37 @@ export class Tape {
       return
     }
     if (length < LONG_STRING) {
-      this.#characters(value, length)
+      // The word must stand in the segment that the bytes are in.
+      this.#byteRoom(length * 2)
+      this.words[this.w++] = (length << 4) | (this.#characters(value, length) ? UTF16 : LATIN1)
       return
     }
-    this.words[this.w++] = (this.#long(value, isWide(value)) << 4) | LONG
-  }
-
-  #characters(value: string, length: number): void {
-    // The word must stand in the segment that the bytes are in.
-    this.#byteRoom(length * 2)
-    if (isWide(value)) {
-      this.words[this.w++] = (length << 4) | UTF16
-      this.b += writeUtf16(this.segment.bytes, value, this.b, length * 2)
-      return
-    }
-    this.words[this.w++] = (length << 4) | LATIN1
-    this.b += writeLatin1(this.segment.bytes, value, this.b, length)
+    this.words[this.w++] = (this.#long(value) << 4) | LONG
   }
 
   /** For generated functions: writes the characters and gives their word; -1 where `string` must be called. */
   middling(value: string, length: number): number {
     if (LONG_STRING <= length || this.segment.room.bytes < this.b + length * 2) return -1
-    if (isWide(value)) {
-      this.b += writeUtf16(this.segment.bytes, value, this.b, length * 2)
-      return (length << 4) | UTF16
-    }
-    this.b += writeLatin1(this.segment.bytes, value, this.b, length)
-    return (length << 4) | LATIN1
+    return (length << 4) | (this.#characters(value, length) ? UTF16 : LATIN1)
+  }
+
+  /** Writes them where there is room; tells whether they are wide. */
+  #characters(text: string, length: number): boolean {
+    const { bytes } = this.segment
+    const areWide = isWide(text)
+    this.b += areWide ? writeUtf16(bytes, text, this.b, length * 2) : writeLatin1(bytes, text, this.b, length)
+    return areWide
   }
 
   #byteRoom(size: number): void {
     if (this.segment.room.bytes < this.b + size) this.next()
   }
 
-  #long(value: string, wide: boolean): number {
+  #long(value: string): number {
+    const areWide = isWide(value)
     this.parts ??= new TapeParts()
-    check(this.parts.addText(value, wide))
-    this.longSize += wide ? value.length * 2 : value.length
+    check(this.parts.addText(value, areWide))
+    this.longSize += areWide ? value.length * 2 : value.length
     return this.longs++
   }
 
@@ -420,18 +415,15 @@ export class Tape {
 
   #located(tag: number, text: string): void {
     const { length } = text
-    const wide = isWide(text)
     if (LONG_STRING <= length) {
-      const index = this.#long(text, wide)
+      const index = this.#long(text)
       this.words[this.w++] = (IN_LONG << 4) | tag
       this.words[this.w++] = index
       return
     }
     this.#byteRoom(length * 2)
-    const { bytes } = this.segment
-    this.words[this.w++] = ((wide ? IN_UTF16 : IN_LATIN1) << 4) | tag
+    this.words[this.w++] = ((this.#characters(text, length) ? IN_UTF16 : IN_LATIN1) << 4) | tag
     this.words[this.w++] = length
-    this.b += wide ? writeUtf16(bytes, text, this.b, length * 2) : writeLatin1(bytes, text, this.b, length)
   }
 
   date(time: number): void {

@@ -1,6 +1,7 @@
 /** Dates and Buffers whose `toJSON`, and all that it calls, is what it always was: nobody sees that it is not called. */
 
 import { hasToJson } from './exact.ts'
+import { isObject } from './plain.ts'
 import type { Tape } from './tape.ts'
 import {
   apply,
@@ -73,10 +74,6 @@ function ordinaryPrimitive(date: Date, valueOf: unknown): unknown {
 function call(method: unknown, receiver: object, args: readonly unknown[], name: string): unknown {
   if (typeof method !== 'function') throw new TypeError(`${name} is not a function`)
   return apply(method, receiver, args)
-}
-
-function isObject(value: unknown): boolean {
-  return typeof value === 'function' || (typeof value === 'object' && value !== null)
 }
 
 /** Whoever adds an element to them has a hand in the array that `Buffer.prototype.toJSON` makes. */

@@ -17,6 +17,7 @@ import {
   leastOf,
   lengthOf,
   mostOf,
+  newSet,
   objectPrototype,
   prototypeOf,
   toText,
@@ -27,7 +28,17 @@ import { Sketch } from './sketch.ts'
 import { bufferToJSON, dateJson, dateToJSON, isPlainBuffer } from './usual.ts'
 import { makeCopyDoubles, makeCopyInts, type Copy } from './loops.ts'
 import { hasEnumerable, isPlainPrototype } from './plain.ts'
-import { addCapture, giveUp, mayLearn, preferCapture, writeKey, type Key, type Place } from './place.ts'
+import {
+  addCapture,
+  giveUp,
+  mayLearn,
+  preferCapture,
+  writeKey,
+  writeName,
+  writePrimitive,
+  type Key,
+  type Place,
+} from './place.ts'
 import {
   CLOSE_ARRAY,
   CLOSE_OBJECT,
@@ -35,6 +46,7 @@ import {
   FALSE,
   INTS,
   LONG_ROPE,
+  NODE,
   NULL,
   OPEN_ARRAY,
   OPEN_OBJECT,
@@ -58,7 +70,7 @@ const HOPELESS_SCORE = 8
 const FEW = 4
 
 /** V8 14's JSON.stringify is as fast on small plain objects as a walk over them, where no function can be generated. */
-const HAS_FAST_STRINGIFY = 25 <= Number.parseInt(process.versions.node, 10)
+const HAS_FAST_STRINGIFY = 25 <= NODE
 const LIGHT = 8
 /** After so many arrays it is tried again to generate one. */
 const RETRY = 16
@@ -85,23 +97,13 @@ export function captureRow(tape: Tape, row: unknown): boolean {
 export function walk(tape: Tape, name: string | number, value: unknown, key: Key | undefined, place: Place): boolean {
   switch (typeof value) {
     case 'string':
-      writeKey(tape, key, name)
-      tape.room()
-      tape.string(value)
-      return true
     case 'number':
-      writeKey(tape, key, name)
-      tape.room()
-      tape.number(value)
-      return true
     case 'boolean':
-      writeKey(tape, key, name)
-      tape.literal(value ? TRUE : FALSE)
+      writePrimitive(tape, name, value, key)
       return true
     case 'object':
       if (value !== null) return walkObject(tape, name, value, key, place)
-      writeKey(tape, key, name)
-      tape.literal(NULL)
+      writePrimitive(tape, name, value, key)
       return true
     case 'function':
     case 'bigint':
@@ -221,24 +223,20 @@ function walkKeys(tape: Tape, name: string | number, value: Record<string, unkno
     if (tape.wordLimit < tape.w || tape.doubleLimit < tape.d) tape.next()
     switch (typeof x) {
       case 'string':
-        if (key.isUnknown) tape.name(k)
-        else tape.words[tape.w++] = key.word
+        writeName(tape, key, k)
         tape.string(x)
         break
       case 'number':
-        if (key.isUnknown) tape.name(k)
-        else tape.words[tape.w++] = key.word
+        writeName(tape, key, k)
         tape.number(x)
         break
       case 'boolean':
-        if (key.isUnknown) tape.name(k)
-        else tape.words[tape.w++] = key.word
+        writeName(tape, key, k)
         tape.words[tape.w++] = x ? TRUE : FALSE
         break
       case 'object':
         if (x === null) {
-          if (key.isUnknown) tape.name(k)
-          else tape.words[tape.w++] = key.word
+          writeName(tape, key, k)
           tape.words[tape.w++] = NULL
         } else walkObject(tape, k, x, key, key.place)
         break
@@ -368,21 +366,39 @@ export function walkElements(tape: Tape, value: readonly unknown[], start: numbe
   if (0 < objects && length < WINDOW * 4) sample(tape, value, length, place)
 }
 
-/** Whether its first elements are like those that were not worth a walk here. Runs no code of theirs. */
+/**
+ * Whether its first elements are such as were not worth a walk here: always of new keys, or light. Runs no code of
+ * theirs. New keys alone say nothing: they must be new in each of them.
+ */
 function areWild(value: readonly unknown[], length: number, place: Place): boolean {
   const end = leastOf(length, FEW)
-  let score = 0
+  const seen = newSet<string>()
+  let strangers = 0
   let areLight = 0 < place.light
   for (let index = 0; index < end; index += 1) {
     const element: unknown = descriptorOf(value, index)?.value
     if (typeof element !== 'object' || element === null || isProxy(element) || isArray(element)) return false
     const keys = keysOf(element)
-    score += scoreOf(keys, place)
+    if (0 < index) strangers += countNew(keys, place, seen)
+    addAll(keys, seen)
     areLight &&= isLight(element, keys)
   }
-  if (HOPELESS_SCORE * end < score) return true
+  if (HOPELESS_SCORE * (end - 1) < strangers * NEVER_SEEN) return true
   if (areLight) place.light -= 1
   return areLight
+}
+
+function countNew(keys: readonly string[], place: Place, seen: ReadonlySet<string>): number {
+  let count = 0
+  for (let index = 0; index < keys.length; index += 1) {
+    const key = keys[index] ?? ''
+    if (!seen.has(key) && !place.keys.has(key)) count += 1
+  }
+  return count
+}
+
+function addAll(keys: readonly string[], seen: Set<string>): void {
+  for (let index = 0; index < keys.length; index += 1) seen.add(keys[index] ?? '')
 }
 
 function isLight(value: object, keys: readonly string[]): boolean {
@@ -392,20 +408,6 @@ function isLight(value: object, keys: readonly string[]): boolean {
     if (typeof found === 'object' && found !== null) return false
   }
   return true
-}
-
-/** What a walk over these keys would add to the score, if it learned nothing on its way. */
-function scoreOf(keys: readonly string[], place: Place): number {
-  let score = 0
-  let predicted = place.first
-  for (let index = 0; index < keys.length; index += 1) {
-    const name = keys[index] ?? ''
-    const isPredicted = predicted !== undefined && predicted.name === name
-    const key: Key | undefined = isPredicted ? predicted : place.keys.get(name)
-    if (!isPredicted) score += key === undefined ? NEVER_SEEN : MISPLACED
-    predicted = key?.next
-  }
-  return score
 }
 
 /** The rest of an array whose objects are not worth learning. One by one: code of one may change those after it. */
@@ -478,10 +480,8 @@ function walkNumbers(
 ): number {
   const index = captureNumbers(tape, value, start, length, areInts, copyInts, copyDoubles)
   if (index === length) return index
-  const x = tape.stopped
-  tape.stopped = undefined
   tape.room()
-  walkElement(tape, index, x, place)
+  walkElement(tape, index, takeStopped(tape), place)
   return index + 1
 }
 
@@ -625,11 +625,8 @@ export function captureOther(
   name: string | number,
   anchors: readonly unknown[] | undefined,
 ): void {
-  const { depth } = tape
-  anchor(tape, anchors)
-  tape.room()
-  if (!walk(tape, name, value, key, place) && key === undefined) tape.literal(NULL)
-  tape.depth = depth
+  const depth = enterAll(tape, anchors)
+  leaveAll(tape, depth, key, walk(tape, name, value, key, place))
 }
 
 /** The same for an object that is no proxy and whose `toJSON` was read. */
@@ -642,11 +639,20 @@ export function captureRead(
   name: string | number,
   anchors: readonly unknown[] | undefined,
 ): void {
-  const { depth } = tape
-  anchor(tape, anchors)
-  tape.room()
-  if (!walkRead(tape, name, value, toJSON, key, place) && key === undefined) tape.literal(NULL)
-  tape.depth = depth
+  const depth = enterAll(tape, anchors)
+  leaveAll(tape, depth, key, walkRead(tape, name, value, toJSON, key, place))
+}
+
+/** What the `toJSON` of a date gave, which is in `tape.stopped`. */
+export function captureAnswer(
+  tape: Tape,
+  key: Key | undefined,
+  place: Place,
+  name: string | number,
+  anchors: readonly unknown[] | undefined,
+): void {
+  const depth = enterAll(tape, anchors)
+  leaveAll(tape, depth, key, walkAnswer(tape, name, takeStopped(tape), key, place))
 }
 
 /** The rest of an array of numbers, from one that `tape.stopped` is and that is none. */
@@ -657,23 +663,30 @@ export function captureRest(
   place: Place,
   anchors: readonly unknown[],
 ): void {
-  const { depth, at, stopped } = tape
-  tape.stopped = undefined
-  anchor(tape, anchors)
-  tape.room()
-  walkElement(tape, at, stopped, place)
+  const { at } = tape
+  const depth = enterAll(tape, anchors)
+  walkElement(tape, at, takeStopped(tape), place)
   walkElements(tape, value, at + 1, length, place)
   tape.depth = depth
 }
 
-function anchor(tape: Tape, anchors: readonly unknown[] | undefined): void {
-  if (anchors === undefined) return
+/** Puts the containers on the path, and makes room. Tells how deep it was before. */
+function enterAll(tape: Tape, anchors: readonly unknown[] | undefined): number {
+  const { depth } = tape
+  tape.room()
+  if (anchors === undefined) return depth
   for (let index = 0; index < anchors.length; index += 2) {
     tape.path[tape.depth] = anchors[index]
     // oxlint-disable-next-line typescript/no-unsafe-type-assertion
     tape.names[tape.depth] = anchors[index + 1] as string | number
     tape.depth += 1
   }
+  return depth
+}
+
+function leaveAll(tape: Tape, depth: number, key: Key | undefined, isWritten: boolean): void {
+  if (!isWritten && key === undefined) tape.literal(NULL)
+  tape.depth = depth
 }
 
 /** The value of a call, with what was learned from those before. */
@@ -706,19 +719,4 @@ function learnRoot(tape: Tape, value: object, place: Place): void {
 export function captureRoot(tape: Tape, value: object, toJSON: unknown, place: Place): boolean {
   tape.room()
   return walkRead(tape, '', value, toJSON, undefined, place)
-}
-
-/** What the `toJSON` of a date gave, which is in `tape.stopped`. */
-export function captureAnswer(
-  tape: Tape,
-  key: Key | undefined,
-  place: Place,
-  name: string | number,
-  anchors: readonly unknown[] | undefined,
-): void {
-  const { depth } = tape
-  anchor(tape, anchors)
-  tape.room()
-  if (!walkAnswer(tape, name, takeStopped(tape), key, place) && key === undefined) tape.literal(NULL)
-  tape.depth = depth
 }
