@@ -1,4 +1,5 @@
-//! The AVX-512 intrinsics are stable since Rust 1.89; an older compiler builds without that kernel.
+//! The AVX-512 intrinsics are stable since Rust 1.89; an older compiler builds without that kernel. Also the build script
+//! of `crates/json`.
 
 use std::env;
 use std::process::Command;
@@ -6,7 +7,7 @@ use std::process::Command;
 const AVX512_STABLE: u32 = 89;
 
 fn main() {
-    println!("cargo::rerun-if-changed=build.rs");
+    println!("cargo::rerun-if-env-changed=RUSTC");
     println!("cargo::rustc-check-cfg=cfg(avx512)");
     if minor_version().is_some_and(|minor| AVX512_STABLE <= minor) {
         println!("cargo::rustc-cfg=avx512");

@@ -9,12 +9,11 @@ use napi_derive::napi;
 use offloop_base64::{Alphabet, DecodeError, Decoder, Mode, encode_into};
 
 use crate::failure::{Cause, Failure};
-use crate::guard::guard;
 use crate::memory::{Held, View};
 use crate::result::{clear_rest, prepare};
 use crate::source::{Segment, Source, latin1_of, recycle};
 use crate::stop::{Flag, Stop};
-use crate::task::{Job, Work, launch, settle};
+use crate::task::{Job, Work, at_once, launch};
 
 /// How much is decoded or encoded between two looks at the flag: about 0.1 ms. A multiple of three and of four.
 const PIECE: usize = 3 << 18;
@@ -196,11 +195,11 @@ pub fn decode_base64_sync(
     mode: Base64Mode,
     alphabet: Base64Alphabet,
 ) -> Either<f64, Failure> {
-    settle(guard(|| {
+    at_once(|| {
         let mut block = None;
         let text = text.bytes_or_copy(&out, &mut block)?;
         decode_at_once(text, out.bytes_mut().unwrap_or_default(), mode, alphabet)
-    }))
+    })
 }
 
 thread_local! {
@@ -219,9 +218,7 @@ pub fn decode_base64_text_sync(
 ) -> napi::Result<Either<f64, Failure>> {
     TEXT.with_borrow_mut(|memory| {
         let latin1 = latin1_of(env, text, memory)?;
-        Ok(settle(guard(|| {
-            decode_at_once(latin1, out.bytes_mut().unwrap_or_default(), mode, alphabet)
-        })))
+        Ok(at_once(|| decode_at_once(latin1, out.bytes_mut().unwrap_or_default(), mode, alphabet)))
     })
 }
 
@@ -291,10 +288,10 @@ pub fn encode_base64_sync(
     alphabet: Base64Alphabet,
     padding: bool,
 ) -> Either<f64, Failure> {
-    settle(guard(|| {
+    at_once(|| {
         let mut block = None;
         let bytes = bytes.bytes_or_copy(&out, &mut block)?;
         Ok(encode_into(bytes, out.bytes_mut().unwrap_or_default(), alphabet.into(), padding)?
             as f64)
-    }))
+    })
 }

@@ -8,9 +8,8 @@ use napi::bindgen_prelude::{AsyncTask, BufferSlice, Either};
 use napi_derive::napi;
 
 use crate::failure::Failure;
-use crate::guard::guard;
 use crate::stop::{Flag, Stop};
-use crate::task::{Job, Work, launch, settle};
+use crate::task::{Job, Work, at_once, launch};
 
 pub struct Panic(String);
 
@@ -35,7 +34,7 @@ pub fn panic_task(message: String) -> AsyncTask<Job<Panic>> {
 #[napi]
 #[allow(clippy::panic, reason = "what this is for")]
 pub fn panic_sync(message: String) -> Either<f64, Failure> {
-    settle(guard(|| panic!("{message}")))
+    at_once(|| panic!("{message}"))
 }
 
 /// Waits in the pool, looking at its flag every millisecond; tells for how long it waited.

@@ -2,7 +2,7 @@ use std::cell::RefCell;
 use std::mem;
 use std::rc::Rc;
 use std::result::Result;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use napi::bindgen_prelude::{AsyncTask, Either, Function, Uint8Array};
 use napi::{Env, JsString};
@@ -16,9 +16,9 @@ use crate::failure::{Cause, Failure};
 use crate::guard::guard;
 use crate::memory::{Held, RECYCLER, View};
 use crate::result::{Growing, clear_rest, prepare};
-use crate::source::{latin1_block, utf16_block};
+use crate::source::block_of;
 use crate::stop::{Flag, Stop};
-use crate::task::{Job, Work, launch, settle};
+use crate::task::{Job, Work, at_once, launch};
 
 /// JSON text that the tapes of one encoder refer to by number.
 #[napi]
@@ -127,8 +127,17 @@ impl TapeSegment {
 #[derive(Default)]
 pub struct TapeParts {
     parts: RefCell<Parts>,
-    /// The result, where the memory made for it was too small.
-    spill: Arc<Mutex<Option<Block>>>,
+    spill: Spill,
+}
+
+/// The result, where the memory made for it was too small.
+#[derive(Clone, Default)]
+struct Spill(Arc<Mutex<Option<Block>>>);
+
+impl Spill {
+    fn lock(&self) -> MutexGuard<'_, Option<Block>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 }
 
 #[derive(Default)]
@@ -180,7 +189,7 @@ impl TapeParts {
         text: JsString<'_>,
         is_wide: bool,
     ) -> napi::Result<Option<Failure>> {
-        let copied = if is_wide { utf16_block(env, text)? } else { latin1_block(env, text)? };
+        let copied = block_of(env, text, is_wide)?;
         Ok(copied.map(|(block, len)| self.add_long(block, len, is_wide)).err())
     }
 
@@ -206,7 +215,7 @@ impl TapeParts {
     #[napi]
     pub fn clear(&self) {
         drop(self.parts.take());
-        drop(self.spill.lock().unwrap_or_else(PoisonError::into_inner).take());
+        drop(self.spill.lock().take());
     }
 
     fn add_long(&self, block: Block, len: usize, is_wide: bool) {
@@ -254,7 +263,7 @@ pub struct Encode {
     lexicon: Arc<offloop_json::Lexicon>,
     gap: Option<String>,
     out: Held,
-    spill: Arc<Mutex<Option<Block>>>,
+    spill: Spill,
 }
 
 impl Work for Encode {
@@ -270,7 +279,7 @@ impl Work for Encode {
         // It may have asked for more room than it then needed.
         match (self.out.bytes_mut().get_mut(..len), block.get(..len)) {
             (Some(out), Some(json)) => out.copy_from_slice(json),
-            _ => *self.spill.lock().unwrap_or_else(PoisonError::into_inner) = Some(block),
+            _ => *self.spill.lock() = Some(block),
         }
         clear_rest(self.out.bytes_mut(), len);
         Ok(len as f64)
@@ -287,7 +296,7 @@ fn encode_of(tape: &TapeParts, lexicon: &Lexicon, gap: Option<String>, out: Uint
         lexicon: Arc::clone(&lexicon.0),
         gap,
         out: Held::new(out),
-        spill: Arc::clone(&tape.spill),
+        spill: tape.spill.clone(),
     }
 }
 
@@ -313,12 +322,12 @@ pub fn encode_tape_sync(
     out: Uint8Array,
 ) -> Either<f64, Failure> {
     let mut work = encode_of(tape, lexicon, gap, out);
-    settle(guard(|| work.run(&Flag::default())))
+    at_once(|| work.run(&Flag::default()))
 }
 
 /// Copies what the memory of a result had no room for.
 pub struct TakeSpill {
-    spill: Arc<Mutex<Option<Block>>>,
+    spill: Spill,
     out: Held,
 }
 
@@ -326,7 +335,7 @@ impl Work for TakeSpill {
     type Done = f64;
 
     fn run(&mut self, flag: &Flag) -> Result<f64, Failure> {
-        let block = self.spill.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let block = self.spill.lock().take();
         let out = self.out.bytes_mut();
         let Some(text) = block.as_ref().and_then(|block| block.get(..out.len())) else {
             return Err(Failure::new(Cause::Internal, "there is no such spill"));
@@ -352,14 +361,14 @@ pub fn take_spill(
     out: Uint8Array,
     stop: Option<&Stop>,
 ) -> AsyncTask<Job<TakeSpill>> {
-    launch(TakeSpill { spill: Arc::clone(&tape.spill), out: Held::new(out) }, stop)
+    launch(TakeSpill { spill: tape.spill.clone(), out: Held::new(out) }, stop)
 }
 
 /// The same at once.
 #[napi]
 pub fn take_spill_sync(tape: &TapeParts, out: Uint8Array) -> Either<f64, Failure> {
-    let mut work = TakeSpill { spill: Arc::clone(&tape.spill), out: Held::new(out) };
-    settle(guard(|| work.run(&Flag::default())))
+    let mut work = TakeSpill { spill: tape.spill.clone(), out: Held::new(out) };
+    at_once(|| work.run(&Flag::default()))
 }
 
 /// Where small results are made, one behind the other. `src/capture` gives new memory when it is full or was

@@ -43,7 +43,7 @@ impl View {
 
     /// The bytes, unless another thread may write to them, or they are in the same memory as `other`: a view of Node's
     /// pool may reach into the place of a result.
-    pub fn bytes_beside(&self, other: &Self) -> Option<&[u8]> {
+    fn bytes_beside(&self, other: &Self) -> Option<&[u8]> {
         let (start, other_start) = (self.start.addr(), other.start.addr());
         let overlaps = start < other_start + other.len && other_start < start + self.len;
         if self.shared || overlaps {

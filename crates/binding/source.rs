@@ -91,7 +91,7 @@ impl Source {
     /// Copies a piece of a string, one byte a character, of each its low byte.
     #[napi]
     pub fn copy_text(&self, env: Env, text: JsString<'_>) -> Result<Option<Failure>> {
-        let len = latin1_len(env, text)?;
+        let len = len_of(env, text)?;
         let mut gathered = self.0.borrow_mut();
         let room = match gathered.room(len + NUL) {
             Ok(room) => room,
@@ -149,7 +149,7 @@ const NUL: usize = 1;
 
 /// The low bytes of the characters of `text`, in `memory`, which grows as needed and is never cleared.
 pub fn latin1_of<'a>(env: Env, text: JsString<'_>, memory: &'a mut Vec<u8>) -> Result<&'a [u8]> {
-    let size = latin1_len(env, text)? + NUL;
+    let size = len_of(env, text)? + NUL;
     if memory.len() < size {
         memory.resize(size, 0);
     }
@@ -157,70 +157,62 @@ pub fn latin1_of<'a>(env: Env, text: JsString<'_>, memory: &'a mut Vec<u8>) -> R
     Ok(memory.get(..written).unwrap_or_default())
 }
 
-fn latin1_len(env: Env, text: JsString<'_>) -> Result<usize> {
-    let mut len = 0;
-    let (value, nowhere) = (text.raw(), ptr::null_mut());
+/// The low bytes of the characters of `text`; or, if it `is_wide`, both, little-endian. In recycled memory.
+pub fn block_of(
+    env: Env,
+    text: JsString<'_>,
+    is_wide: bool,
+) -> Result<std::result::Result<(Block, usize), Failure>> {
+    let width = if is_wide { 2 } else { 1 };
+    let mut block = match RECYCLER.acquire((len_of(env, text)? + NUL) * width) {
+        Ok(block) => block,
+        Err(error) => return Ok(Err(error.into())),
+    };
+    let len = if is_wide {
+        write_utf16(env, text, &mut block)?
+    } else {
+        write_latin1(env, text, &mut block)?
+    };
+    Ok(Ok((block, len * width)))
+}
+
+/// Characters, or units where they are wide.
+fn len_of(env: Env, text: JsString<'_>) -> Result<usize> {
     // SAFETY: a live string; without a place to write to, only its length is told.
-    let status =
-        unsafe { sys::napi_get_value_string_latin1(env.raw(), value, nowhere, 0, &raw mut len) };
-    check_status!(status, "a string is expected")?;
-    Ok(len)
+    told(|len| unsafe {
+        sys::napi_get_value_string_latin1(env.raw(), text.raw(), ptr::null_mut(), 0, len)
+    })
 }
 
 /// Writes at most `room.len() - 1` characters and tells how many.
 fn write_latin1(env: Env, text: JsString<'_>, room: &mut [u8]) -> Result<usize> {
-    let mut len = 0;
-    let (value, place) = (text.raw(), room.as_mut_ptr().cast());
-    // SAFETY: a live string, and `room.len()` bytes to write to.
-    let status = unsafe {
-        sys::napi_get_value_string_latin1(env.raw(), value, place, room.len(), &raw mut len)
-    };
-    check_status!(status, "a string is expected")?;
-    Ok(len)
+    let (place, size) = (room.as_mut_ptr().cast(), room.len());
+    // SAFETY: a live string, and `size` bytes to write to.
+    told(|len| unsafe {
+        sys::napi_get_value_string_latin1(env.raw(), text.raw(), place, size, len)
+    })
 }
 
-/// As [`latin1_of`], two bytes a character, little-endian; in recycled memory.
-pub fn utf16_block(
-    env: Env,
-    text: JsString<'_>,
-) -> Result<std::result::Result<(Block, usize), Failure>> {
-    let mut len = 0;
-    let (value, nowhere) = (text.raw(), ptr::null_mut());
-    // SAFETY: a live string; without a place to write to, only its length is told.
-    let status =
-        unsafe { sys::napi_get_value_string_utf16(env.raw(), value, nowhere, 0, &raw mut len) };
-    check_status!(status, "a string is expected")?;
-    let units = len + NUL;
-    let mut block = match RECYCLER.acquire(units * 2) {
-        Ok(block) => block,
-        Err(error) => return Ok(Err(error.into())),
-    };
-    let place = block.as_mut_ptr().cast();
-    // SAFETY: a live string, and a block, which is aligned to a page, of that many units at least.
-    let status =
-        unsafe { sys::napi_get_value_string_utf16(env.raw(), value, place, units, &raw mut len) };
-    check_status!(status, "a string is expected")?;
+/// As [`write_latin1`], units of two bytes, little-endian.
+fn write_utf16(env: Env, text: JsString<'_>, block: &mut Block) -> Result<usize> {
+    let (place, size) = (block.as_mut_ptr().cast(), block.len() / 2);
+    // SAFETY: a live string, and a block, which is aligned to a page, of `size` units.
+    let len = told(|len| unsafe {
+        sys::napi_get_value_string_utf16(env.raw(), text.raw(), place, size, len)
+    })?;
     if cfg!(target_endian = "big") {
         for unit in block.chunks_exact_mut(2) {
             unit.reverse();
         }
     }
-    Ok(Ok((block, len * 2)))
+    Ok(len)
 }
 
-/// The low bytes of the characters of `text`, in recycled memory.
-pub fn latin1_block(
-    env: Env,
-    text: JsString<'_>,
-) -> Result<std::result::Result<(Block, usize), Failure>> {
-    let size = latin1_len(env, text)? + NUL;
-    match RECYCLER.acquire(size) {
-        Ok(mut block) => {
-            let len = write_latin1(env, text, &mut block)?;
-            Ok(Ok((block, len)))
-        }
-        Err(error) => Ok(Err(error.into())),
-    }
+/// What a call of Node-API tells of a string.
+fn told(call: impl FnOnce(*mut usize) -> sys::napi_status) -> Result<usize> {
+    let mut len = 0;
+    check_status!(call(&raw mut len), "a string is expected")?;
+    Ok(len)
 }
 
 /// Gives copied segments back and keeps what must be let go on the JS thread.

@@ -54,8 +54,12 @@ impl<W: Work> Task for Job<W> {
     }
 }
 
-/// The same shape for what is done at once.
-pub fn settle<T>(outcome: std::result::Result<T, Failure>) -> Either<T, Failure> {
+/// The same for work that is done on the JS thread.
+pub fn at_once<T>(work: impl FnOnce() -> std::result::Result<T, Failure>) -> Either<T, Failure> {
+    settle(guard(work))
+}
+
+fn settle<T>(outcome: std::result::Result<T, Failure>) -> Either<T, Failure> {
     match outcome {
         Ok(done) => Either::A(done),
         Err(failure) => Either::B(failure),

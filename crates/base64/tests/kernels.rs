@@ -2,6 +2,11 @@
 
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "a panic is how a test fails")]
 
+#[cfg(unix)]
+mod fence;
+
+#[cfg(unix)]
+use fence::Fence;
 use offloop_base64::{
     Alphabet, DecodeError, Decoder, Kernel, Mode, encode_into_with, encoded_len, max_decoded_len,
 };
@@ -316,51 +321,6 @@ fn nothing_outside_the_given_memory_is_touched() {
                 assert_eq!(dst, encoded);
             }
         }
-    }
-}
-
-#[cfg(unix)]
-struct Fence {
-    base: *mut u8,
-    page: usize,
-}
-
-#[cfg(unix)]
-impl Fence {
-    /// One page between two that nobody may touch.
-    fn new() -> Self {
-        // SAFETY: asks for a constant.
-        let page = unsafe { libc::sysconf(libc::_SC_PAGESIZE) } as usize;
-        let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS;
-        // SAFETY: a new mapping, which nothing else owns.
-        let base =
-            unsafe { libc::mmap(std::ptr::null_mut(), 3 * page, libc::PROT_NONE, flags, -1, 0) };
-        assert_ne!(base, libc::MAP_FAILED);
-        let base = base.cast::<u8>();
-        // SAFETY: inside the mapping.
-        let middle = unsafe { base.add(page) };
-        // SAFETY: a whole page of the mapping.
-        let status =
-            unsafe { libc::mprotect(middle.cast(), page, libc::PROT_READ | libc::PROT_WRITE) };
-        assert_eq!(status, 0);
-        Self { base, page }
-    }
-
-    fn slice(&mut self, len: usize, at_end: bool) -> &mut [u8] {
-        assert!(len <= self.page);
-        let offset = self.page + if at_end { self.page - len } else { 0 };
-        // SAFETY: inside the mapping.
-        let start = unsafe { self.base.add(offset) };
-        // SAFETY: `len` bytes of the page that may be touched, borrowed through `self`.
-        unsafe { std::slice::from_raw_parts_mut(start, len) }
-    }
-}
-
-#[cfg(unix)]
-impl Drop for Fence {
-    fn drop(&mut self) {
-        // SAFETY: the mapping that `new` made, whole.
-        unsafe { libc::munmap(self.base.cast(), 3 * self.page) };
     }
 }
 

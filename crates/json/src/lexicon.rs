@@ -51,9 +51,6 @@ impl Entry {
 }
 
 impl Lexicon {
-    /// The most entries there can be.
-    pub const CAPACITY: usize = CHUNK * CHUNKS;
-
     /// Adds JSON text; tells its number. None when the lexicon is full.
     pub fn add(&self, text: &str) -> Option<usize> {
         let index = self.len.fetch_add(1, Ordering::Relaxed);
@@ -78,13 +75,14 @@ mod tests {
 
     #[test]
     fn entries_keep_their_numbers_until_it_is_full() {
+        let capacity = CHUNK * CHUNKS;
         let lexicon = Lexicon::default();
-        for index in 0..Lexicon::CAPACITY {
+        for index in 0..capacity {
             assert_eq!(lexicon.add(&index.to_string()), Some(index));
         }
         assert_eq!(lexicon.add("more"), None);
-        let texts = (0..Lexicon::CAPACITY).map(|index| lexicon.get(index).map(Entry::text));
+        let texts = (0..capacity).map(|index| lexicon.get(index).map(Entry::text));
         assert!(texts.enumerate().all(|(index, text)| text == Some(index.to_string().as_bytes())));
-        assert!(lexicon.get(Lexicon::CAPACITY).is_none());
+        assert!(lexicon.get(capacity).is_none());
     }
 }

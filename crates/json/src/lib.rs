@@ -6,12 +6,12 @@ mod lexicon;
 mod number;
 mod output;
 mod tape;
-pub mod text;
+mod text;
 mod transcode;
 
 pub use indent::indent;
 pub use lexicon::Lexicon;
 pub use output::Memory;
-pub use tape::{Characters, Extra, Long, Malformed, Segment, Tag};
+pub use tape::{Long, Malformed, Segment, Tag};
 pub use text::Kernel;
 pub use transcode::{Tape, TranscodeError, transcode};

@@ -83,6 +83,8 @@ pub fn transcode<M: Memory>(
     Ok(transcoder.out.len())
 }
 
+type Outcome<M> = Result<(), TranscodeError<<M as Memory>::Error>>;
+
 struct Transcoder<'a, 'm, M: Memory, P> {
     longs: &'a [Long<'a>],
     lexicon: &'a Lexicon,
@@ -94,7 +96,7 @@ struct Transcoder<'a, 'm, M: Memory, P> {
 }
 
 impl<'a, M: Memory, P: FnMut() -> Result<(), M::Error>> Transcoder<'a, '_, M, P> {
-    fn segment(&mut self, segment: &Segment<'a>) -> Result<(), TranscodeError<M::Error>> {
+    fn segment(&mut self, segment: &Segment<'a>) -> Outcome<M> {
         let mut streams = Streams::new(segment);
         while let Some(word) = streams.next_word() {
             self.word(word, &mut streams)?;
@@ -104,11 +106,7 @@ impl<'a, M: Memory, P: FnMut() -> Result<(), M::Error>> Transcoder<'a, '_, M, P>
     }
 
     #[inline]
-    fn word(
-        &mut self,
-        word: i32,
-        streams: &mut Streams<'a>,
-    ) -> Result<(), TranscodeError<M::Error>> {
+    fn word(&mut self, word: i32, streams: &mut Streams<'a>) -> Outcome<M> {
         let payload = payload_of(word);
         match Tag::of(word) {
             Tag::Int => {
@@ -157,7 +155,7 @@ impl<'a, M: Memory, P: FnMut() -> Result<(), M::Error>> Transcoder<'a, '_, M, P>
     }
 
     #[inline]
-    fn entry(&mut self, index: usize) -> Result<(), TranscodeError<M::Error>> {
+    fn entry(&mut self, index: usize) -> Outcome<M> {
         let entry = self.lexicon.get(index).ok_or(Malformed)?;
         match entry.short() {
             Some((block, len)) => self.out.put(block, len),
@@ -166,11 +164,7 @@ impl<'a, M: Memory, P: FnMut() -> Result<(), M::Error>> Transcoder<'a, '_, M, P>
         Ok(())
     }
 
-    fn name(
-        &mut self,
-        payload: usize,
-        streams: &mut Streams<'a>,
-    ) -> Result<(), TranscodeError<M::Error>> {
+    fn name(&mut self, payload: usize, streams: &mut Streams<'a>) -> Outcome<M> {
         let characters = self.located(payload, streams)?;
         self.characters(characters)?;
         self.out.byte(b':');
@@ -188,11 +182,11 @@ impl<'a, M: Memory, P: FnMut() -> Result<(), M::Error>> Transcoder<'a, '_, M, P>
         }
     }
 
-    fn ints(&mut self, ints: &[i32]) -> Result<(), TranscodeError<M::Error>> {
+    fn ints(&mut self, ints: &[i32]) -> Outcome<M> {
         self.numbers(ints, |&value| int(value))
     }
 
-    fn doubles(&mut self, doubles: &[f64]) -> Result<(), TranscodeError<M::Error>> {
+    fn doubles(&mut self, doubles: &[f64]) -> Outcome<M> {
         self.numbers(doubles, |&value| double(value))
     }
 
@@ -200,7 +194,7 @@ impl<'a, M: Memory, P: FnMut() -> Result<(), M::Error>> Transcoder<'a, '_, M, P>
         &mut self,
         numbers: &[T],
         print: impl Fn(&T) -> ([u8; N], usize),
-    ) -> Result<(), TranscodeError<M::Error>> {
+    ) -> Outcome<M> {
         for batch in numbers.chunks(self.batch(N)) {
             let mut room = self.out.room(batch.len() * N);
             let whole = room.len();
@@ -224,12 +218,12 @@ impl<'a, M: Memory, P: FnMut() -> Result<(), M::Error>> Transcoder<'a, '_, M, P>
     }
 
     #[inline]
-    fn characters(&mut self, text: Long<'_>) -> Result<(), TranscodeError<M::Error>> {
+    fn characters(&mut self, text: Long<'_>) -> Outcome<M> {
         if text.is_wide { self.utf16(text.bytes) } else { self.latin1(text.bytes) }
     }
 
     #[inline]
-    fn latin1(&mut self, text: &[u8]) -> Result<(), TranscodeError<M::Error>> {
+    fn latin1(&mut self, text: &[u8]) -> Outcome<M> {
         self.out.byte(b'"');
         if text.len() <= LEAST_PIECE {
             let room = self.out.room(Kernel::room_for(text.len()));
@@ -243,7 +237,7 @@ impl<'a, M: Memory, P: FnMut() -> Result<(), M::Error>> Transcoder<'a, '_, M, P>
     }
 
     #[inline]
-    fn utf16(&mut self, text: &[u8]) -> Result<(), TranscodeError<M::Error>> {
+    fn utf16(&mut self, text: &[u8]) -> Outcome<M> {
         self.out.byte(b'"');
         self.pieces(text, 2, Kernel::escape_utf16)?;
         self.out.byte(b'"');
@@ -251,11 +245,7 @@ impl<'a, M: Memory, P: FnMut() -> Result<(), M::Error>> Transcoder<'a, '_, M, P>
     }
 
     /// Text that is JSON already.
-    fn text(
-        &mut self,
-        payload: usize,
-        streams: &mut Streams<'a>,
-    ) -> Result<(), TranscodeError<M::Error>> {
+    fn text(&mut self, payload: usize, streams: &mut Streams<'a>) -> Outcome<M> {
         let whole = self.located(payload, streams)?;
         let width = if whole.is_wide { 2 } else { 1 };
         let (from, to) = (streams.size()? * width, streams.size()? * width);
@@ -277,7 +267,7 @@ impl<'a, M: Memory, P: FnMut() -> Result<(), M::Error>> Transcoder<'a, '_, M, P>
         mut text: &[u8],
         width: usize,
         write: impl Fn(Kernel, &[u8], &mut [u8]) -> Option<usize>,
-    ) -> Result<(), TranscodeError<M::Error>> {
+    ) -> Outcome<M> {
         while !text.is_empty() {
             let (piece, rest) = split_piece(text, width, self.piece());
             let room = self.out.room(Kernel::room_for(piece.len() / width));
@@ -290,11 +280,7 @@ impl<'a, M: Memory, P: FnMut() -> Result<(), M::Error>> Transcoder<'a, '_, M, P>
         Ok(())
     }
 
-    fn extra(
-        &mut self,
-        payload: usize,
-        streams: &mut Streams<'a>,
-    ) -> Result<(), TranscodeError<M::Error>> {
+    fn extra(&mut self, payload: usize, streams: &mut Streams<'a>) -> Outcome<M> {
         match Extra::of(payload).ok_or(Malformed)? {
             Extra::Row => {
                 self.out.close(b'\n');
@@ -311,7 +297,7 @@ impl<'a, M: Memory, P: FnMut() -> Result<(), M::Error>> Transcoder<'a, '_, M, P>
         }
     }
 
-    fn buffer(&mut self, bytes: &[u8]) -> Result<(), TranscodeError<M::Error>> {
+    fn buffer(&mut self, bytes: &[u8]) -> Outcome<M> {
         self.out.bytes(br#"{"type":"Buffer","data":["#);
         self.numbers(bytes, |&byte| int(byte.into()))?;
         self.out.close(b']');
@@ -324,12 +310,12 @@ impl<'a, M: Memory, P: FnMut() -> Result<(), M::Error>> Transcoder<'a, '_, M, P>
     }
 
     #[inline]
-    fn pause_if_due(&mut self) -> Result<(), TranscodeError<M::Error>> {
+    fn pause_if_due(&mut self) -> Outcome<M> {
         if self.out.len().wrapping_sub(self.polled_at) < POLL { Ok(()) } else { self.pause() }
     }
 
     #[cold]
-    fn pause(&mut self) -> Result<(), TranscodeError<M::Error>> {
+    fn pause(&mut self) -> Outcome<M> {
         self.polled_at = self.out.len();
         self.out.check().map_err(TranscodeError::Stopped)?;
         (self.poll)().map_err(TranscodeError::Stopped)

@@ -18,7 +18,7 @@ pub fn is_supported() -> bool {
 }
 
 /// # Safety
-/// As [`super::Kernel::decode`], on a machine with AVX2.
+/// As [`super::Kernel::decode`], on a machine that [`is_supported`].
 #[target_feature(enable = "avx2,popcnt")]
 pub unsafe fn decode(src: *const u8, len: usize, dst: *mut u8, charset: Charset) -> Progress {
     // SAFETY: the caller's promise.
@@ -78,21 +78,22 @@ unsafe fn decode_skipping(src: *const u8, len: usize, dst: *mut u8, charset: Cha
             let foreign = _mm256_movemask_epi8(foreign).cast_unsigned();
             stopped = foreign & !skipped != 0;
             if !stopped {
-                stage.push(values, foreign);
+                push(&mut stage, values, foreign);
                 read += STEP;
             }
         }
         let mut step = 0;
         // A store writes 32 bytes for 24. Where the last of them have no room, the characters are left to others.
         while STEP * (step + 1) <= stage.len && written + STEP <= room {
-            let bytes = pack(stage.step(step));
+            let bytes = pack(load(stage.step(step)));
             // SAFETY: `written + 32 <= room`. In place: at least 32 data characters have been loaded that make these
             // bytes, so 3/4 of the ones before, and 32, ends at or before the last of them.
             unsafe { _mm256_storeu_si256(dst.wrapping_add(written).cast(), bytes) };
             written += STEP_BYTES;
             step += 1;
         }
-        stopped |= stage.keep_from(step);
+        stage.keep_from(step);
+        stopped |= STEP <= stage.len;
     }
     // SAFETY: the data characters on the stage lie before `read`.
     let read = unsafe { rewind(src, read, stage.len, charset) };
@@ -102,56 +103,30 @@ unsafe fn decode_skipping(src: *const u8, len: usize, dst: *mut u8, charset: Cha
 /// Large enough that what is loaded was stored long before: a load that meets several recent stores stalls.
 const STAGED_STEPS: usize = 32;
 
-#[repr(align(32))]
-struct Stage {
-    /// One step more than is ever asked for: a push stores whole eights.
-    values: [[u8; STEP]; STAGED_STEPS + 2],
-    len: usize,
+type Stage = super::stage::Stage<STEP, { STAGED_STEPS + 1 }>;
+
+/// Adds the values that are not foreign. The stage must not be full.
+#[target_feature(enable = "avx2,popcnt")]
+fn push(stage: &mut Stage, values: __m256i, foreign: u32) {
+    debug_assert!(!stage.is_full());
+    let lower = _mm256_castsi256_si128(values);
+    let upper = _mm256_extracti128_si256::<1>(values);
+    let quarters = [lower, _mm_srli_si128::<8>(lower), upper, _mm_srli_si128::<8>(upper)];
+    // A copy, since the stores might alias the field.
+    let mut len = stage.len;
+    for (quarter, foreign) in quarters.into_iter().zip(foreign.to_le_bytes()) {
+        let kept = _mm_shuffle_epi8(quarter, order_of(foreign));
+        // SAFETY: four times eight bytes are a step, which has room on a stage that is not full.
+        unsafe { _mm_storel_epi64(stage.place(len).cast(), kept) };
+        len += foreign.count_zeros() as usize;
+    }
+    stage.len = len;
 }
 
-impl Stage {
-    fn new() -> Self {
-        Self { values: [[0; STEP]; STAGED_STEPS + 2], len: 0 }
-    }
-
-    fn is_full(&self) -> bool {
-        STAGED_STEPS * STEP <= self.len
-    }
-
-    /// Adds the values that are not foreign. The stage must not be full.
-    #[target_feature(enable = "avx2,popcnt")]
-    fn push(&mut self, values: __m256i, foreign: u32) {
-        debug_assert!(!self.is_full());
-        let lower = _mm256_castsi256_si128(values);
-        let upper = _mm256_extracti128_si256::<1>(values);
-        let quarters = [lower, _mm_srli_si128::<8>(lower), upper, _mm_srli_si128::<8>(upper)];
-        // A copy, since the stores might alias the field.
-        let mut len = self.len;
-        for (quarter, foreign) in quarters.into_iter().zip(foreign.to_le_bytes()) {
-            let end = self.values.as_mut_ptr().cast::<u8>().wrapping_add(len);
-            let kept = _mm_shuffle_epi8(quarter, order_of(foreign));
-            // SAFETY: four times eight bytes fit in behind `len`, which was at least two steps from the end.
-            unsafe { _mm_storel_epi64(end.cast(), kept) };
-            len += foreign.count_zeros() as usize;
-        }
-        self.len = len;
-    }
-
-    #[target_feature(enable = "avx2")]
-    #[allow(clippy::indexing_slicing, reason = "a step that `len` reaches")]
-    fn step(&self, index: usize) -> __m256i {
-        // SAFETY: a whole step.
-        unsafe { _mm256_load_si256(self.values[index].as_ptr().cast()) }
-    }
-
-    /// Drops the steps before `index` and tells whether another whole one is left.
-    #[allow(clippy::indexing_slicing, reason = "a step that `len` reaches, or the one after")]
-    fn keep_from(&mut self, index: usize) -> bool {
-        self.values[0] = self.values[index];
-        self.values[1] = self.values[index + 1];
-        self.len -= index * STEP;
-        STEP <= self.len
-    }
+#[target_feature(enable = "avx2")]
+fn load(step: &[u8; STEP]) -> __m256i {
+    // SAFETY: 32 bytes.
+    unsafe { _mm256_loadu_si256(step.as_ptr().cast()) }
 }
 
 /// Moves the bytes of eight that are not foreign to the front.

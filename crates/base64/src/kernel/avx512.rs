@@ -89,18 +89,18 @@ unsafe fn decode_skipping(
             let (values, data, stops) = lookup.classify(characters);
             // A branch rather than arithmetic: the next load must not wait for what this one found.
             if stops == 0 && count == STEP {
-                stage.push(values, data);
+                push(&mut stage, values, data);
                 read += STEP;
                 continue;
             }
             let end = (stops | !mask(count)).trailing_zeros() as usize;
-            stage.push(values, data & mask(end));
+            push(&mut stage, values, data & mask(end));
             read += end;
             stopped = end < count;
         }
         let whole = stage.len / STEP;
         for step in 0..whole {
-            let bytes = lookup.pack(stage.step(step));
+            let bytes = lookup.pack(load(stage.step(step)));
             // SAFETY: 64 data characters have room for 48 bytes; in place, these and all before them have been loaded.
             unsafe { _mm512_mask_storeu_epi8(dst.wrapping_add(written).cast(), LOW_48, bytes) };
             written += STEP_BYTES;
@@ -108,7 +108,7 @@ unsafe fn decode_skipping(
         stage.keep_from(whole);
     }
     let whole = stage.len / 4 * 3;
-    let bytes = lookup.pack(stage.step(0));
+    let bytes = lookup.pack(load(stage.step(0)));
     // SAFETY: whole quanta have room, and the mask lets no more be written.
     unsafe { _mm512_mask_storeu_epi8(dst.wrapping_add(written).cast(), mask(whole), bytes) };
     // SAFETY: the data characters on the stage lie before `read`.
@@ -119,46 +119,22 @@ unsafe fn decode_skipping(
 /// Large enough that what is loaded was stored long before: a load that meets several recent stores stalls.
 const STAGED_STEPS: usize = 16;
 
-#[repr(align(64))]
-struct Stage {
-    /// One step more than is ever asked for: a push stores a whole one.
-    values: [[u8; STEP]; STAGED_STEPS + 2],
-    len: usize,
+type Stage = super::stage::Stage<STEP, { STAGED_STEPS + 1 }>;
+
+/// Adds the values that `data` marks. The stage must not be full.
+#[target_feature(enable = "avx512f,avx512vbmi2")]
+fn push(stage: &mut Stage, values: __m512i, data: __mmask64) {
+    debug_assert!(!stage.is_full());
+    let kept = _mm512_maskz_compress_epi8(data, values);
+    // SAFETY: a step has room on a stage that is not full.
+    unsafe { _mm512_storeu_si512(stage.place(stage.len).cast(), kept) };
+    stage.len += data.count_ones() as usize;
 }
 
-impl Stage {
-    fn new() -> Self {
-        Self { values: [[0; STEP]; STAGED_STEPS + 2], len: 0 }
-    }
-
-    fn is_full(&self) -> bool {
-        STAGED_STEPS * STEP <= self.len
-    }
-
-    /// Adds the values that `data` marks. The stage must not be full.
-    #[target_feature(enable = "avx512f,avx512vbmi2")]
-    fn push(&mut self, values: __m512i, data: __mmask64) {
-        debug_assert!(!self.is_full());
-        let end = self.values.as_mut_ptr().cast::<u8>().wrapping_add(self.len);
-        let kept = _mm512_maskz_compress_epi8(data, values);
-        // SAFETY: a step fits in behind `len`, which is at least two steps from the end.
-        unsafe { _mm512_storeu_si512(end.cast(), kept) };
-        self.len += data.count_ones() as usize;
-    }
-
-    #[target_feature(enable = "avx512f")]
-    #[allow(clippy::indexing_slicing, reason = "a step that `len` reaches, or the first")]
-    fn step(&self, index: usize) -> __m512i {
-        // SAFETY: a whole step.
-        unsafe { _mm512_load_si512(self.values[index].as_ptr().cast()) }
-    }
-
-    /// Drops the steps before `index`.
-    #[allow(clippy::indexing_slicing, reason = "a step that `len` reaches, or the one after")]
-    fn keep_from(&mut self, index: usize) {
-        self.values[0] = self.values[index];
-        self.len -= index * STEP;
-    }
+#[target_feature(enable = "avx512f")]
+fn load(step: &[u8; STEP]) -> __m512i {
+    // SAFETY: 64 bytes.
+    unsafe { _mm512_loadu_si512(step.as_ptr().cast()) }
 }
 
 /// The lowest `len` of 64.

@@ -15,6 +15,8 @@ mod avx512;
 #[cfg(target_arch = "aarch64")]
 mod neon;
 mod scalar;
+#[cfg(target_arch = "x86_64")]
+mod stage;
 
 /// How far a kernel came: always whole quanta.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -5,6 +5,7 @@
 #[allow(clippy::wildcard_imports, reason = "intrinsics")]
 use std::arch::x86_64::*;
 
+use super::pushed::{Pushed, below};
 use super::shuffle::{LETTERS, OF_FOUR, OF_TWO, Shuffle};
 use super::{scalar, sse2};
 
@@ -17,26 +18,8 @@ pub fn is_supported() -> bool {
     is_x86_feature_detected!("avx2") && is_x86_feature_detected!("popcnt")
 }
 
-/// What was made of a vector: all of it is written, but it only counts up to the first that is rare.
-struct Pushed {
-    rare: u32,
-    /// Those that are more than one byte, and those that are three.
-    several: u32,
-    threes: u32,
-}
-
-impl Pushed {
-    /// The bytes of the first `count`.
-    #[target_feature(enable = "popcnt")]
-    fn len(&self, count: usize) -> usize {
-        let more =
-            (self.several & below(count)).count_ones() + (self.threes & below(count)).count_ones();
-        count + more as usize
-    }
-}
-
 /// # Safety
-/// As [`super::Kernel::any_latin1`], on a machine that [`is_supported`].
+/// As [`super::Write`], on a machine that [`is_supported`].
 #[target_feature(enable = "avx2,popcnt")]
 pub unsafe fn latin1<const ESCAPE: bool>(src: *const u8, len: usize, dst: *mut u8) -> usize {
     let (mut read, mut written) = (0, 0);
@@ -138,7 +121,7 @@ unsafe fn push_two(lanes: __m128i, both: u8, dst: *mut u8) -> *mut u8 {
 }
 
 /// # Safety
-/// As [`super::Kernel::any_utf16`], on a machine that [`is_supported`].
+/// As [`super::Write`], on a machine that [`is_supported`].
 #[target_feature(enable = "avx2,popcnt")]
 pub unsafe fn utf16<const ESCAPE: bool>(src: *const u8, len: usize, dst: *mut u8) -> usize {
     let (mut read, mut written) = (0, 0);
@@ -407,9 +390,4 @@ fn load(shuffle: &Shuffle) -> __m128i {
 #[target_feature(enable = "avx2")]
 fn twice(half: &Shuffle) -> __m256i {
     _mm256_broadcastsi128_si256(load(half))
-}
-
-/// The lowest `len` of 32.
-fn below(len: usize) -> u32 {
-    if 32 <= len { !0 } else { (1 << len) - 1 }
 }

@@ -48,7 +48,7 @@ impl Pushed {
 }
 
 /// # Safety
-/// As [`super::Kernel::any_latin1`], on a machine that [`is_supported`].
+/// As [`super::Write`], on a machine that [`is_supported`].
 #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vbmi,avx512vbmi2,popcnt")]
 pub unsafe fn latin1<const ESCAPE: bool>(src: *const u8, len: usize, dst: *mut u8) -> usize {
     let (mut read, mut written) = (0, 0);
@@ -122,7 +122,7 @@ unsafe fn push_latin1(
 }
 
 /// # Safety
-/// As [`super::Kernel::any_utf16`], on a machine that [`is_supported`].
+/// As [`super::Write`], on a machine that [`is_supported`].
 #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vbmi,avx512vbmi2,popcnt")]
 pub unsafe fn utf16<const ESCAPE: bool>(src: *const u8, len: usize, dst: *mut u8) -> usize {
     let (mut read, mut written) = (0, 0);

@@ -21,11 +21,19 @@ mod avx512;
 mod neon;
 #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
 mod part;
+#[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
+mod pushed;
 mod scalar;
 #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
 mod shuffle;
 #[cfg(target_arch = "x86_64")]
 mod sse2;
+
+// What every machine of the architecture has.
+#[cfg(target_arch = "aarch64")]
+use neon as native;
+#[cfg(target_arch = "x86_64")]
+use sse2 as native;
 
 /// How far a run came, in units of UTF-16 and in bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -41,6 +49,13 @@ const SLACK: usize = 64;
 /// Latin-1 below this many characters is looked at without a call, by what every machine of the architecture has.
 #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
 const SHORT: usize = 64;
+
+/// Writes text for the inside of a JSON string and tells how many bytes.
+///
+/// # Safety
+/// `src` is readable for `len` characters of one byte or units of two, `dst` writable for `room_for(len)`, the two do not
+/// overlap, and the machine has the instructions.
+type Write = unsafe fn(src: *const u8, len: usize, dst: *mut u8) -> usize;
 
 /// An instruction set that this machine has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -121,56 +136,20 @@ impl Kernel {
         if out.len() < Self::room_for(len) {
             return None;
         }
-        #[cfg(target_arch = "x86_64")]
+        #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
         if len < SHORT && self.0 != Set::Scalar {
-            // SAFETY: readable, and with room for `len` characters; SSE2 belongs to the architecture.
-            let clean = unsafe { sse2::copy_clean::<ESCAPE>(src, len, dst) };
+            // SAFETY: readable, and with room for `len` characters; where another kernel than the scalar one is available,
+            // so is what `native` needs.
+            let clean = unsafe { native::copy_clean::<ESCAPE>(src, len, dst) };
             if clean == len {
                 return Some(len);
             }
             let (src, dst) = (src.wrapping_add(clean), dst.wrapping_add(clean));
             // SAFETY: what is left of both.
-            return Some(clean + unsafe { self.any_latin1::<ESCAPE>(src, len - clean, dst) });
-        }
-        #[cfg(target_arch = "aarch64")]
-        if len < SHORT && self.0 != Set::Scalar {
-            // SAFETY: readable, and with room for `len` characters; `available` found the instructions.
-            let clean = unsafe { neon::copy_clean::<ESCAPE>(src, len, dst) };
-            if clean == len {
-                return Some(len);
-            }
-            let (src, dst) = (src.wrapping_add(clean), dst.wrapping_add(clean));
-            // SAFETY: what is left of both.
-            return Some(clean + unsafe { self.any_latin1::<ESCAPE>(src, len - clean, dst) });
+            return Some(clean + unsafe { self.write::<false, ESCAPE>(src, len - clean, dst) });
         }
         // SAFETY: readable, and with room for `len` characters.
-        Some(unsafe { self.any_latin1::<ESCAPE>(src, len, dst) })
-    }
-
-    /// # Safety
-    /// `src` is readable for `len` bytes, `dst` writable for `room_for(len)`, and the two do not overlap.
-    unsafe fn any_latin1<const ESCAPE: bool>(
-        self,
-        src: *const u8,
-        len: usize,
-        dst: *mut u8,
-    ) -> usize {
-        match self.0 {
-            // SAFETY: the caller's promise.
-            Set::Scalar => unsafe { scalar::latin1::<ESCAPE>(src, len, dst) },
-            #[cfg(target_arch = "x86_64")]
-            // SAFETY: the caller's promise; SSE2 belongs to the architecture.
-            Set::Sse2 => unsafe { sse2::latin1::<ESCAPE>(src, len, dst) },
-            #[cfg(target_arch = "x86_64")]
-            // SAFETY: the caller's promise; `available` found the instructions.
-            Set::Avx2 => unsafe { avx2::latin1::<ESCAPE>(src, len, dst) },
-            #[cfg(all(target_arch = "x86_64", avx512))]
-            // SAFETY: the caller's promise; `available` found the instructions.
-            Set::Avx512 => unsafe { avx512::latin1::<ESCAPE>(src, len, dst) },
-            #[cfg(target_arch = "aarch64")]
-            // SAFETY: the caller's promise; `available` found the instructions.
-            Set::Neon => unsafe { neon::latin1::<ESCAPE>(src, len, dst) },
-        }
+        Some(unsafe { self.write::<false, ESCAPE>(src, len, dst) })
     }
 
     #[inline]
@@ -180,32 +159,30 @@ impl Kernel {
             return None;
         }
         // SAFETY: `len` units are readable and have room.
-        Some(unsafe { self.any_utf16::<ESCAPE>(src, len, dst) })
+        Some(unsafe { self.write::<true, ESCAPE>(src, len, dst) })
     }
 
     /// # Safety
-    /// `src` is readable for `len` units of two bytes, `dst` writable for `room_for(len)`, and the two do not overlap.
-    unsafe fn any_utf16<const ESCAPE: bool>(
+    /// As [`Write`] says.
+    unsafe fn write<const WIDE: bool, const ESCAPE: bool>(
         self,
         src: *const u8,
         len: usize,
         dst: *mut u8,
     ) -> usize {
-        match self.0 {
-            // SAFETY: the caller's promise.
-            Set::Scalar => unsafe { scalar::utf16::<ESCAPE>(src, len, dst) },
+        let [latin1, utf16]: [Write; 2] = match self.0 {
+            Set::Scalar => [scalar::latin1::<ESCAPE>, scalar::utf16::<ESCAPE>],
             #[cfg(target_arch = "x86_64")]
-            // SAFETY: the caller's promise; SSE2 belongs to the architecture.
-            Set::Sse2 => unsafe { sse2::utf16::<ESCAPE>(src, len, dst) },
+            Set::Sse2 => [sse2::latin1::<ESCAPE>, sse2::utf16::<ESCAPE>],
             #[cfg(target_arch = "x86_64")]
-            // SAFETY: the caller's promise; `available` found the instructions.
-            Set::Avx2 => unsafe { avx2::utf16::<ESCAPE>(src, len, dst) },
+            Set::Avx2 => [avx2::latin1::<ESCAPE>, avx2::utf16::<ESCAPE>],
             #[cfg(all(target_arch = "x86_64", avx512))]
-            // SAFETY: the caller's promise; `available` found the instructions.
-            Set::Avx512 => unsafe { avx512::utf16::<ESCAPE>(src, len, dst) },
+            Set::Avx512 => [avx512::latin1::<ESCAPE>, avx512::utf16::<ESCAPE>],
             #[cfg(target_arch = "aarch64")]
-            // SAFETY: the caller's promise; `available` found the instructions.
-            Set::Neon => unsafe { neon::utf16::<ESCAPE>(src, len, dst) },
-        }
+            Set::Neon => [neon::latin1::<ESCAPE>, neon::utf16::<ESCAPE>],
+        };
+        let write = if WIDE { utf16 } else { latin1 };
+        // SAFETY: the caller's promise; `available` found the instructions.
+        unsafe { write(src, len, dst) }
     }
 }

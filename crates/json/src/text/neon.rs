@@ -4,6 +4,7 @@
 #[allow(clippy::wildcard_imports, reason = "intrinsics")]
 use std::arch::aarch64::*;
 
+use super::pushed::{Pushed, below};
 use super::shuffle::{LETTERS, OF_FOUR, OF_TWO, Shuffle};
 use super::{part, scalar};
 
@@ -16,7 +17,7 @@ const THREES: usize = 12;
 /// or all.
 ///
 /// # Safety
-/// As [`super::Kernel::any_latin1`].
+/// As [`super::Write`].
 #[inline]
 #[target_feature(enable = "neon")]
 pub unsafe fn copy_clean<const ESCAPE: bool>(src: *const u8, len: usize, dst: *mut u8) -> usize {
@@ -37,24 +38,8 @@ pub unsafe fn copy_clean<const ESCAPE: bool>(src: *const u8, len: usize, dst: *m
     len
 }
 
-/// What was made of a vector: all of it is written, but it only counts up to the first that is rare.
-struct Pushed {
-    rare: u32,
-    /// Those that are more than one byte, and those that are three.
-    several: u32,
-    threes: u32,
-}
-
-impl Pushed {
-    /// The bytes of the first `count`.
-    fn len(&self, count: usize) -> usize {
-        let (several, threes) = (self.several & below(count), self.threes & below(count));
-        count + (several.count_ones() + threes.count_ones()) as usize
-    }
-}
-
 /// # Safety
-/// As [`super::Kernel::any_latin1`], on a machine with NEON.
+/// As [`super::Write`], on a machine with NEON.
 #[target_feature(enable = "neon")]
 pub unsafe fn latin1<const ESCAPE: bool>(src: *const u8, len: usize, dst: *mut u8) -> usize {
     let (mut read, mut written) = (0, 0);
@@ -138,7 +123,7 @@ unsafe fn push_two(lanes: uint8x16_t, both: u8, dst: *mut u8) -> *mut u8 {
 }
 
 /// # Safety
-/// As [`super::Kernel::any_utf16`], on a machine with NEON.
+/// As [`super::Write`], on a machine with NEON.
 #[target_feature(enable = "neon")]
 pub unsafe fn utf16<const ESCAPE: bool>(src: *const u8, len: usize, dst: *mut u8) -> usize {
     let (mut read, mut written) = (0, 0);
@@ -368,9 +353,4 @@ static PLACES: [u8; 16] = [0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15]
 fn load(table: &Shuffle) -> uint8x16_t {
     // SAFETY: 16 bytes.
     unsafe { vld1q_u8(table.as_ptr()) }
-}
-
-/// The lowest `len` of 32; at most 16 are asked for.
-fn below(len: usize) -> u32 {
-    (1 << len) - 1
 }

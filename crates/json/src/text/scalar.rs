@@ -10,7 +10,7 @@ struct Form {
 }
 
 /// # Safety
-/// As [`super::Kernel::any_latin1`].
+/// As [`super::Write`].
 pub unsafe fn latin1<const ESCAPE: bool>(src: *const u8, len: usize, dst: *mut u8) -> usize {
     let mut written = 0;
     for read in 0..len {
@@ -25,7 +25,7 @@ pub unsafe fn latin1<const ESCAPE: bool>(src: *const u8, len: usize, dst: *mut u
 }
 
 /// # Safety
-/// As [`super::Kernel::any_utf16`].
+/// As [`super::Write`].
 pub unsafe fn utf16<const ESCAPE: bool>(src: *const u8, len: usize, dst: *mut u8) -> usize {
     // SAFETY: the caller's promise.
     unsafe { utf16_until::<ESCAPE>(src, len, len, dst) }.written

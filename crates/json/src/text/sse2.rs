@@ -12,7 +12,7 @@ const UNITS: usize = 8;
 /// or all.
 ///
 /// # Safety
-/// As [`super::Kernel::any_latin1`].
+/// As [`super::Write`].
 #[inline]
 #[target_feature(enable = "sse2")]
 pub unsafe fn copy_clean<const ESCAPE: bool>(src: *const u8, len: usize, dst: *mut u8) -> usize {
@@ -39,7 +39,7 @@ pub unsafe fn copy_clean<const ESCAPE: bool>(src: *const u8, len: usize, dst: *m
 }
 
 /// # Safety
-/// As [`super::Kernel::any_latin1`].
+/// As [`super::Write`].
 #[target_feature(enable = "sse2")]
 pub unsafe fn latin1<const ESCAPE: bool>(src: *const u8, len: usize, dst: *mut u8) -> usize {
     let (mut read, mut written) = (0, 0);
@@ -73,7 +73,7 @@ pub unsafe fn latin1<const ESCAPE: bool>(src: *const u8, len: usize, dst: *mut u
 }
 
 /// # Safety
-/// As [`super::Kernel::any_utf16`].
+/// As [`super::Write`].
 #[target_feature(enable = "sse2")]
 pub unsafe fn utf16<const ESCAPE: bool>(src: *const u8, len: usize, dst: *mut u8) -> usize {
     let (mut read, mut written) = (0, 0);
