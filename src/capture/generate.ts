@@ -42,7 +42,7 @@ import { captureAnswer, captureNumbers, captureOther, captureRead, captureRest, 
 
 /**
  * Captures elements from `start` to `end`; tells where it gave up, or `end`. One for roots captures the only element and
- * tells 1; 0 if it has no JSON; or -1, with nothing read of it.
+ * tells 1; 0 if it has no JSON; or -1, with nothing read of it. So does one for objects at a place, whose `toJSON` was read.
  */
 export type Capture = (tape: Tape, value: readonly unknown[], start: number, end: number) => number
 
@@ -59,18 +59,41 @@ interface Property {
   readonly name: string
 }
 
-/** What encloses a value in the source: the variable of each container and how it is named in the one before. */
-type Enclosing = readonly { readonly variable: string; readonly name: string }[]
-
-/** Where a value stands in the source. */
-interface Site {
+/** A container that a value stands in, in the source. */
+interface Container {
   /** The variable that holds it. */
   readonly x: string
+  /** Its key in the one before; undefined for an element. */
+  readonly name: string | undefined
+  /** The variable of its index, where it has no key. */
+  readonly index: string
+}
+
+/** Those of a value, each in the one before. */
+type Enclosing = readonly Container[]
+
+/** What a generated function needs room for when it goes on. */
+interface Frame {
+  need: number
+}
+
+/** Where a value stands that a generated function leaves to others. */
+export interface Spot {
+  readonly frame: Readonly<Frame>
+  /** Undefined for an element. */
+  readonly key: Key | undefined
+  readonly place: Place
+  /** Undefined for an index, which is told. */
+  readonly name: string | undefined
+  /** Those of the containers, in the same way. */
+  readonly names: readonly (string | undefined)[]
+}
+
+/** Where a value stands in the source. */
+interface Site extends Container {
   /** Undefined for an element. */
   readonly property: Property | undefined
   readonly place: Place
-  /** The key or index, as source. */
-  readonly name: string
   readonly enclosing: Enclosing
   /** It is one of the values that the function was called for. */
   readonly isTop: boolean
@@ -81,6 +104,10 @@ class Full extends Error {}
 
 /** Words, and doubles, that a function may write between two looks at how much room is left. */
 const MOST_ROOM = 4096
+/** V8 optimizes no function of more than 60 KB of bytecode. Where there are more properties than this at all, */
+const MOST_PROPERTIES = 120
+/** what has more than this has a function of its own. */
+const MOST_OF_PART = 16
 /** Properties between two looks at how long the rope has become. */
 const STRINGS_PER_LOOK = 32
 
@@ -88,54 +115,77 @@ const STRINGS_PER_LOOK = 32
 export function generate(vocabulary: Vocabulary, sketch: Sketch, place: Place, isRoot: boolean): Capture | undefined {
   if ((isRoot ? sketch.usualObjects : sketch.regulars) < sketch.count * LEAST_REGULAR) return undefined
   try {
-    return new Generator(vocabulary, isRoot).capture(sketch, place)
+    return new Generator(vocabulary, isRoot ? 'root' : 'elements', sketch).capture(sketch, place)
   } catch (error) {
     if (error instanceof Full || error instanceof EvalError) return undefined
     throw error
   }
 }
 
+/** Gives the objects at a place a function, if those of these keys have none. */
+function addInner(vocabulary: Vocabulary, sketch: Sketch, place: Place): void {
+  const { inner } = place
+  const variants = sketch.usualVariants
+  // Not of the list itself: arrays may have a `toJSON`.
+  const shape = variants.map(({ keys }) => keys.map(literal).join()).join(';')
+  if (variants.length === 0 || inner.length === MOST_INNER || inner.some((known) => known.shape === shape)) return
+  inner.push({ shape, capture: new Generator(vocabulary, 'inner', sketch).capture(sketch, place) })
+}
+
+/** Functions for objects of one place. */
+const MOST_INNER = 4
+
 /** Hands the variables of the function over to what else writes to the tape, and takes them back. */
-const LEAVE = 'T.w = p; T.d = q; T.text = R + r; r = "";'
-const ENTER =
-  'T.reserve(NEED); p = T.w; q = T.d; W = T.words; F = T.doubles; PL = T.wordLimit - NEED; QL = T.doubleLimit - NEED; R = T.text;'
+const LEAVE = 'T.w = p; T.d = q; T.text = R + r;'
+const TAKE = 'p = T.w; q = T.d; W = T.words; F = T.doubles; R = T.text; r = "";'
+const ENTER = `T.reserve(NEED); ${TAKE}`
 /** A quarter of the elements may be of other shapes. */
 const MISS = 'if (++T.missed > 2 + ((i - start) >> 2)) { T.w = p; T.d = q; T.text = R; return i + 1; }'
-const LOOK_AT_ROOM = `if (p > PL || q > QL) { ${LEAVE} ${ENTER} }`
+const LOOK_AT_ROOM = `if (p > T.wordLimit - NEED || q > T.doubleLimit - NEED) { ${LEAVE} ${ENTER} }`
 const LOOK_AT_ROPE = `if (r.length > ${LONG_PART}) { ${LEAVE} T.flushLong(); ${ENTER} }`
+
+/** What calls it. */
+type Role = 'elements' | 'root' | 'inner'
 
 class Generator {
   readonly #vocabulary: Vocabulary
-  readonly #isRoot: boolean
+  readonly #role: Role
+  readonly #isLarge: boolean
   readonly #constants: unknown[] = []
   #variables = 0
   /** Words that the function may write between two looks at the room. */
   #words = 16
+  readonly #frame: Frame = { need: 0 }
 
-  constructor(vocabulary: Vocabulary, isRoot: boolean) {
+  constructor(vocabulary: Vocabulary, role: Role, { weight }: Sketch) {
     this.#vocabulary = vocabulary
-    this.#isRoot = isRoot
+    this.#role = role
+    this.#isLarge = MOST_PROPERTIES < weight
   }
 
   capture(sketch: Sketch, place: Place): Capture {
-    const name = this.#isRoot ? '""' : 'i'
-    const body = this.#value(sketch, { x: 'e', property: undefined, place, name, enclosing: [], isTop: true })
+    const name = this.#role === 'elements' ? undefined : ''
+    const top: Site = { x: 'e', name, index: 'i', property: undefined, place, enclosing: [], isTop: true }
+    const body = this.#value(sketch, top)
     if (MOST_ROOM < this.#words) throw new Full()
+    this.#frame.need = this.#words
     const source = `
       const NEED = ${this.#words};
       return function capture(T, v, i, n) {
-        let p, q, W, F, PL, QL, R, r = "";
+        let p, q, W, F, R, r;
         const A = T.path, D = T.depth, B = D === 0 ? undefined : A[D - 1], start = i;
         T.missed = 0;
         ${ENTER}
         for (; i < n; i++) {
-          r = "";
           ${LOOK_AT_ROOM}
           const e = v[i];
-          ${this.#isRoot ? this.#rootGuard(sketch.usualVariants) : ''}
+          ${this.#role === 'root' ? this.#rootGuard(sketch.usualVariants) : ''}
           ${body}
-          if (r !== "") R += r;
-          if (R.length > ${LONG_ROPE}) { r = ""; ${LEAVE} T.flushLong(); ${ENTER} }
+          if (r !== "") {
+            R += r;
+            r = "";
+            if (R.length > ${LONG_ROPE}) { ${LEAVE} T.flushLong(); ${ENTER} }
+          }
         }
         T.w = p; T.d = q; T.text = R;
         return i;
@@ -165,16 +215,14 @@ class Generator {
 
   /** Statements that capture the value. */
   #value(sketch: Sketch, site: Site): string {
-    const { x, property, place, name, enclosing, isTop } = site
-    const key = property === undefined ? 'undefined' : this.#constant(property.key)
-    const at = `${key},${this.#constant(place)},${name},${anchors(enclosing)}`
+    const { x, property, place, isTop } = site
     this.#words += 4
     const miss = isTop ? MISS : ''
-    const other = `{ ${LEAVE} captureOther(T, ${x}, ${at}); ${ENTER} ${miss} }`
-    const isRoot = isTop && this.#isRoot
-    const root = `{ ${LEAVE} return captureRoot(T, ${x}, t, ${this.#constant(place)}) ? 1 : 0; }`
-    const read = isRoot ? root : `{ ${LEAVE} captureRead(T, ${x}, t, ${at}); ${ENTER} ${miss} }`
-    const answer = `{ ${LEAVE} captureAnswer(T, ${at}); ${ENTER} ${miss} }`
+    const at = `T, p, q, R + r, ${this.#spot(site)}`
+    const other = `{ captureOther(${x}, ${at}); ${TAKE} ${miss} }`
+    const read =
+      isTop && this.#role !== 'elements' ? this.#refuse(x, place) : `{ captureRead(${x}, t, ${at}); ${TAKE} ${miss} }`
+    const answer = `{ captureAnswer(${at}); ${TAKE} ${miss} }`
     const branches = [
       { count: sketch.strings, test: `typeof ${x} === "string"`, body: () => this.#string(sketch, x, property, other) },
       { count: sketch.numbers, test: `typeof ${x} === "number"`, body: () => number(x, property) },
@@ -193,6 +241,20 @@ class Generator {
     ]
     const used = branches.filter(({ count }) => 0 < count).toSorted((a, b) => b.count - a.count)
     return used.map(({ test, body }) => `if (${test}) { ${body()} } else `).join('') + other
+  }
+
+  /** What leaves a value that is no element. Of an inner one nothing was read, or written. */
+  #refuse(x: string, place: Place): string {
+    if (this.#role === 'inner') return 'return -1;'
+    return `{ ${LEAVE} return captureRoot(T, ${x}, t, ${this.#constant(place)}) ? 1 : 0; }`
+  }
+
+  /** What tells captureOther and its like where they are: a constant, and the variables that belong to it. */
+  #spot({ name, index, property, place, enclosing }: Site): string {
+    const names = enclosing.map((outer) => outer.name)
+    const spot: Spot = { frame: this.#frame, key: property?.key, place, name, names }
+    const variables = enclosing.flatMap((outer) => (outer.name === undefined ? [outer.x, outer.index] : outer.x))
+    return [this.#constant(spot)].concat(variables, name === undefined ? index : []).join(', ')
   }
 
   #string(sketch: Sketch, x: string, property: Property | undefined, other: string): string {
@@ -219,23 +281,30 @@ class Generator {
   #object(sketch: Sketch, site: Site, read: string, answer: string): string {
     const { x, property, enclosing } = site
     const isNew = enclosing
-      .map(({ variable }) => `${x} !== ${variable}`)
+      .map((outer) => `${x} !== ${outer.x}`)
       .concat(`${x} !== B`, `(D < 2 || isOff(A, D - 1, ${x}))`)
       .join(' && ')
     const branches: string[] = []
     const elements = 0 < sketch.arrays ? this.#elements(sketch, site, read) : undefined
     if (elements !== undefined) branches.push(`if (isArray(${x}) && ${isNew}) { ${elements} }`)
     const variants = sketch.usualVariants
-    if (0 < variants.length) {
+    if (this.#isPart(sketch, site.isTop)) addInner(this.#vocabulary, sketch, site.place)
+    else if (0 < variants.length) {
       const blocks = variants.map((variant) => this.#variant(variant, site))
       const block = blocks.reduceRight((otherwise, make) => make(otherwise), read)
       branches.push(`if ((${this.#isOfPrototype(variants, x)}) && ${isNew}) { ${block} }`)
     }
     const plain = branches.concat(read).join(' else ')
+    if (site.isTop && this.#role === 'inner') return plain
     if (sketch.dates === 0) return `const t = ${x}.toJSON; if (typeof t === "function") ${read} else ${plain}`
     const m = this.#variable('m')
     const date = `const ${m} = dateJson(T, ${x}); if (${m} !== undefined) { ${keyWord(property)} W[p++] = ${DATE}; F[q++] = ${m}; } else ${answer}`
     return `const t = ${x}.toJSON; if (typeof t === "function") { if (t === dateToJSON && isDate(${x})) { ${date} } else ${read} } else ${plain}`
+  }
+
+  /** Whether it is to have a function of its own. */
+  #isPart({ weight }: Sketch, isTop: boolean): boolean {
+    return this.#isLarge && !isTop && MOST_OF_PART < weight
   }
 
   #isOfPrototype(variants: readonly Variant[], x: string): string {
@@ -248,7 +317,9 @@ class Generator {
   #rootGuard(variants: readonly Variant[]): string {
     const blocks = variants.map(({ keys }) => {
       const [guard, isOne] = this.#keyGuard(keys, 'e')
-      return `if (!known) { ${guard} known = ${isOne}; }`
+      // Before all of its keys are looked at, which may be many: whether it has the last one.
+      const last = literal(keys[keys.length - 1] ?? '')
+      return `if (!known && ${last} in e) { ${guard} known = ${isOne}; }`
     })
     return `let known = false; if (!isProxy(e) && (${this.#isOfPrototype(variants, 'e')})) { ${blocks.join(' ')} } if (!known) return -1;`
   }
@@ -276,14 +347,9 @@ class Generator {
       const y = this.#variable('x')
       const sketch = values[index]
       if (sketch === undefined) return ''
-      const body = this.#value(sketch, {
-        x: y,
-        property: { key, name: k },
-        place: key.place,
-        name: literal(k),
-        enclosing,
-        isTop: false,
-      })
+      const own = { key, name: k }
+      const inner: Site = { x: y, name: k, index: '', property: own, place: key.place, enclosing, isTop: false }
+      const body = this.#value(sketch, inner)
       const look = 0 < index && index % STRINGS_PER_LOOK === 0 ? LOOK_AT_ROPE : ''
       return `${look} const ${y} = ${x}[${literal(k)}]; ${body}`
     })
@@ -305,7 +371,8 @@ class Generator {
 
   /** Of an array whose `toJSON` is no function. Undefined where the elements have too little in common. */
   #elements({ elements }: Sketch, site: Site, read: string): string | undefined {
-    if (elements === undefined || !elements.isRegular) return undefined
+    // Arrays of what is large are walked, and learned from.
+    if (elements === undefined || !elements.isRegular || this.#isPart(elements, false)) return undefined
     const { x, property, place } = site
     const all = elements.count
     if (all === 0) return `if (${x}.length === 0) W[p++] = ${this.#word(`${prefix(property)}[],`)}; else ${read}`
@@ -316,20 +383,21 @@ class Generator {
     const j = this.#variable('j')
     const y = this.#variable('e')
     const room = `${LOOK_AT_ROPE} ${LOOK_AT_ROOM}`
-    const body = this.#value(elements, { x: y, property: undefined, place, name: j, enclosing, isTop: false })
+    const element: Site = { x: y, name: undefined, index: j, property: undefined, place, enclosing, isTop: false }
+    const body = this.#value(elements, element)
     const loop = `for (let ${j} = 0; ${j} < ${n}; ${j}++) { ${room} const ${y} = ${x}[${j}]; ${body} }`
     if (elements.numbers < all) return `${begin} ${loop} ${end}`
     const copies = `${this.#constant(makeCopyInts())}, ${this.#constant(makeCopyDoubles())}`
     const areInts = elements.ints === all
-    const rest = `if (T.at < ${n}) captureRest(T, ${x}, ${n}, ${this.#constant(place)}, ${anchors(enclosing)});`
+    const rest = `if (T.at < ${n}) captureRest(${x}, ${n}, T, ${this.#spot({ ...element, name: '' })});`
     const run = `${LEAVE} T.at = captureNumbers(T, ${x}, 0, ${n}, ${areInts}, ${copies}); ${rest} ${ENTER}`
     return `${begin} if (${n} < ${LEAST_RUN}) { ${loop} } else { ${run} } ${end}`
   }
 }
 
 /** What encloses the values inside of it. */
-function inside({ x, name, enclosing }: Site): Enclosing {
-  return enclosing.concat({ variable: x, name })
+function inside({ x, name, index, enclosing }: Site): Enclosing {
+  return enclosing.concat({ x, name, index })
 }
 
 function number(x: string, property: Property | undefined): string {
@@ -349,13 +417,6 @@ function prefix(property: Property | undefined): string {
 /** A string literal: JSON is one since ES2019. */
 function literal(text: string): string {
   return stringifyJson(text)
-}
-
-/** For calls that go on elsewhere: the containers between the path of the tape and the value. */
-function anchors(enclosing: Enclosing): string {
-  return enclosing.length === 0
-    ? 'undefined'
-    : `[${enclosing.map(({ variable, name }) => `${variable},${name}`).join(',')}]`
 }
 
 /** Keys in their order, each linked to the next. */

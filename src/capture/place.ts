@@ -137,6 +137,12 @@ export class Key {
   }
 }
 
+/** A function for objects of one shape. */
+interface Inner {
+  readonly shape: string
+  readonly capture: Capture
+}
+
 /** Where a value stands, whichever value it is: behind which keys. The elements of an array share its place. */
 export class Place {
   readonly keys: Map<string, Key> = newMap()
@@ -149,6 +155,8 @@ export class Place {
   readonly captures: Capture[] = []
   /** Those for the values of calls. */
   readonly roots: Capture[] = []
+  /** Those for the objects here, where they are too large to be part of another. */
+  readonly inner: Inner[] = []
   /** What it is to be generated from. */
   sketch: Sketch | undefined = undefined
   /** Functions generated of late; fewer as time goes on, and none once one is of use. */

@@ -138,6 +138,12 @@ export class Sketch {
     return this.elements !== undefined && this.elements.isRegular ? this.arrays : 0
   }
 
+  /** How many properties there are in it, the usual objects in it counted. */
+  get weight(): number {
+    const own = this.usualVariants.flatMap(({ values }) => values)
+    return own.reduce((sum, value) => sum + 1 + value.weight, this.elements?.weight ?? 0)
+  }
+
   /** The strings here, if they are always the same few. */
   get constants(): readonly string[] {
     const { texts } = this

@@ -23,7 +23,7 @@ import {
   toText,
 } from '../intrinsics.ts'
 import { captureContainer, captureExactly, captureProperty, enter, hasToJson, NO_RULES, stringified } from './exact.ts'
-import { generate, type Capture } from './generate.ts'
+import { generate, type Capture, type Spot } from './generate.ts'
 import { Sketch } from './sketch.ts'
 import { bufferToJSON, dateJson, dateToJSON, isPlainBuffer } from './usual.ts'
 import { makeCopyDoubles, makeCopyInts, type Copy } from './loops.ts'
@@ -168,6 +168,10 @@ function walkResolved(tape: Tape, name: string | number, value: object, key: Key
   }
   if (!isPlain(value)) return captureExactly(tape, name, value, undefined, key)
   writeKey(tape, key, name)
+  for (let at = 0; at < place.inner.length; at += 1) {
+    // Of those of other keys it reads nothing.
+    if (0 < (place.inner[at]?.capture(tape, [value], 0, 1) ?? 0)) return true
+  }
   // oxlint-disable-next-line typescript/no-unsafe-type-assertion
   walkKeys(tape, name, value as Record<string, unknown>, place)
   return true
@@ -199,25 +203,28 @@ function walkKeys(tape: Tape, name: string | number, value: Record<string, unkno
   }
   enter(tape, name, value)
   tape.literal(OPEN_OBJECT)
-  const limit = tape.score + HOPELESS
+  // Of its own keys, not of those in their values.
+  let score = 0
   let isHopeless = false
   let previous: Key | undefined
   let predicted = place.first
   // Inherited keys there are none.
   // oxlint-disable-next-line guard-for-in
   for (const k in value) {
-    if (!isHopeless && limit < tape.score) {
+    if (!isHopeless && HOPELESS < score) {
       // The rest of its keys are not worth learning. What was read stays as it is written.
       isHopeless = true
       giveUp(place)
-      tape.score = limit - HOPELESS
+      tape.score -= score
     }
     let key: Key
     if (isHopeless) key = tape.vocabulary.unknown
     else if (predicted !== undefined && predicted.name === k) key = predicted
     else {
       if (previous === undefined && isBoxed(value)) break
+      score -= tape.score
       key = mispredicted(tape, place, previous, k)
+      score += tape.score
     }
     const x = value[k]
     if (tape.wordLimit < tape.w || tape.doubleLimit < tape.d) tape.next()
@@ -616,77 +623,100 @@ function addElements(sketch: Sketch, value: readonly unknown[], start: number, e
   for (let index = start; index < end; index += 1) sketch.add(descriptorOf(value, index)?.value, 0)
 }
 
-/** What a generated function leaves to the walk. `anchors` are the containers it is in, each with its name. */
+/**
+ * What a generated function leaves to the walk, and how far it has come itself. `outer` are the containers at the spot, and
+ * the indexes that stand for names it does not know.
+ */
 export function captureOther(
-  tape: Tape,
   value: unknown,
-  key: Key | undefined,
-  place: Place,
-  name: string | number,
-  anchors: readonly unknown[] | undefined,
+  tape: Tape,
+  words: number,
+  doubles: number,
+  text: string,
+  spot: Spot,
+  ...outer: readonly unknown[]
 ): void {
-  const depth = enterAll(tape, anchors)
-  leaveAll(tape, depth, key, walk(tape, name, value, key, place))
+  const depth = goOn(tape, words, doubles, text, spot, outer)
+  goBack(tape, depth, spot, walk(tape, nameAt(spot, outer), value, spot.key, spot.place))
 }
 
 /** The same for an object that is no proxy and whose `toJSON` was read. */
 export function captureRead(
-  tape: Tape,
   value: object,
   toJSON: unknown,
-  key: Key | undefined,
-  place: Place,
-  name: string | number,
-  anchors: readonly unknown[] | undefined,
+  tape: Tape,
+  words: number,
+  doubles: number,
+  text: string,
+  spot: Spot,
+  ...outer: readonly unknown[]
 ): void {
-  const depth = enterAll(tape, anchors)
-  leaveAll(tape, depth, key, walkRead(tape, name, value, toJSON, key, place))
+  const depth = goOn(tape, words, doubles, text, spot, outer)
+  goBack(tape, depth, spot, walkRead(tape, nameAt(spot, outer), value, toJSON, spot.key, spot.place))
 }
 
-/** What the `toJSON` of a date gave, which is in `tape.stopped`. */
+/** The same for what the `toJSON` of a date gave, which is in `tape.stopped`. */
 export function captureAnswer(
   tape: Tape,
-  key: Key | undefined,
-  place: Place,
-  name: string | number,
-  anchors: readonly unknown[] | undefined,
+  words: number,
+  doubles: number,
+  text: string,
+  spot: Spot,
+  ...outer: readonly unknown[]
 ): void {
-  const depth = enterAll(tape, anchors)
-  leaveAll(tape, depth, key, walkAnswer(tape, name, takeStopped(tape), key, place))
+  const depth = goOn(tape, words, doubles, text, spot, outer)
+  goBack(tape, depth, spot, walkAnswer(tape, nameAt(spot, outer), takeStopped(tape), spot.key, spot.place))
 }
 
 /** The rest of an array of numbers, from one that `tape.stopped` is and that is none. */
 export function captureRest(
-  tape: Tape,
   value: readonly unknown[],
   length: number,
-  place: Place,
-  anchors: readonly unknown[],
+  tape: Tape,
+  spot: Spot,
+  ...outer: readonly unknown[]
 ): void {
   const { at } = tape
-  const depth = enterAll(tape, anchors)
-  walkElement(tape, at, takeStopped(tape), place)
-  walkElements(tape, value, at + 1, length, place)
+  const depth = enterAll(tape, spot, outer)
+  tape.room()
+  walkElement(tape, at, takeStopped(tape), spot.place)
+  walkElements(tape, value, at + 1, length, spot.place)
   tape.depth = depth
 }
 
-/** Puts the containers on the path, and makes room. Tells how deep it was before. */
-function enterAll(tape: Tape, anchors: readonly unknown[] | undefined): number {
-  const { depth } = tape
+/** What the generated function has written counts. Tells how deep it was. */
+function goOn(tape: Tape, words: number, doubles: number, text: string, spot: Spot, outer: readonly unknown[]): number {
+  tape.w = words
+  tape.d = doubles
+  tape.text = text
   tape.room()
-  if (anchors === undefined) return depth
-  for (let index = 0; index < anchors.length; index += 2) {
-    tape.path[tape.depth] = anchors[index]
+  return enterAll(tape, spot, outer)
+}
+
+/** Puts the containers on the path. Tells how deep it was. */
+function enterAll(tape: Tape, { names }: Spot, outer: readonly unknown[]): number {
+  const { path, depth } = tape
+  let at = 0
+  for (let index = 0; index < names.length; index += 1) {
+    path[depth + index] = outer[at]
+    at += 1
     // oxlint-disable-next-line typescript/no-unsafe-type-assertion
-    tape.names[tape.depth] = anchors[index + 1] as string | number
-    tape.depth += 1
+    tape.names[depth + index] = names[index] ?? (outer[at++] as number)
   }
+  tape.depth = depth + names.length
   return depth
 }
 
-function leaveAll(tape: Tape, depth: number, key: Key | undefined, isWritten: boolean): void {
+function nameAt({ name }: Spot, outer: readonly unknown[]): string | number {
+  // oxlint-disable-next-line typescript/no-unsafe-type-assertion
+  return name ?? (outer[outer.length - 1] as number)
+}
+
+/** With room for what the generated function writes next. */
+function goBack(tape: Tape, depth: number, { key, frame }: Spot, isWritten: boolean): void {
   if (!isWritten && key === undefined) tape.literal(NULL)
   tape.depth = depth
+  tape.reserve(frame.need)
 }
 
 /** The value of a call, with what was learned from those before. */
