@@ -152,9 +152,11 @@ async function terminated(): Promise<void> {
     await Promise.all(started.map((thread) => thread.terminate()))
   }
   while (stats().running !== 0) await sleep(1)
-  const tasks = Array.from({ length: 4 }, () => wait(5))
+  const controller = new AbortController()
+  const tasks = Array.from({ length: 4 }, () => wait(60_000, { signal: controller.signal }))
   expect(stats().running === 2 && stats().queued === 2, 'both slots to be free')
-  await Promise.all(tasks)
+  controller.abort()
+  await Promise.allSettled(tasks)
 }
 
 if (isMainThread) await play({ concurrency, gate, prewarm, idle, exit, stops, files, first, workers, terminated })
