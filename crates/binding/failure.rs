@@ -2,7 +2,7 @@
 
 use napi_derive::napi;
 use offloop_base64::{DecodeError, EncodeError};
-use offloop_json::{Malformed, TranscodeError};
+use offloop_json::{CheckError, Malformed, TranscodeError};
 use offloop_memory::OutOfMemory;
 
 /// What `native.ts` makes an error of.
@@ -18,6 +18,7 @@ pub struct Failure {
 #[derive(Clone, Copy, Debug)]
 pub enum Cause {
     Base64,
+    Json,
     TooLarge,
     /// The caller's signal: `native.ts` throws its reason.
     Aborted,
@@ -28,6 +29,7 @@ impl Cause {
     const fn code(self) -> &'static str {
         match self {
             Self::Base64 => "ERR_OFFLOOP_BASE64",
+            Self::Json => "ERR_OFFLOOP_JSON",
             Self::TooLarge => "ERR_OFFLOOP_TOO_LARGE",
             Self::Aborted => "ABORT_ERR",
             Self::Internal => "ERR_OFFLOOP_INTERNAL",
@@ -47,6 +49,12 @@ impl From<DecodeError> for Failure {
             return Self::new(Cause::Internal, error.to_string());
         };
         Self { offset: Some(offset as f64), ..Self::new(Cause::Base64, error.to_string()) }
+    }
+}
+
+impl From<CheckError> for Failure {
+    fn from(error: CheckError) -> Self {
+        Self { offset: Some(error.offset as f64), ..Self::new(Cause::Json, error.to_string()) }
     }
 }
 

@@ -8,7 +8,8 @@ use napi::bindgen_prelude::{AsyncTask, Either, Function, Uint8Array};
 use napi::{Env, JsString};
 use napi_derive::napi;
 use offloop_json::{
-    Kernel, Long, Malformed, Memory, Segment, Tape, TranscodeError, indent, transcode,
+    Kernel, Long, Malformed, Memory, Segment, Tape, TranscodeError, Written, check, indent, sort,
+    transcode,
 };
 use offloop_memory::{Block, prefer_huge_pages};
 
@@ -146,10 +147,29 @@ struct Parts {
     longs: Vec<LongMemory>,
 }
 
-struct LongMemory {
-    block: Block,
-    len: usize,
-    is_wide: bool,
+enum LongMemory {
+    Copied { block: Block, len: usize, is_wide: bool },
+    Kept(Arc<Held>),
+}
+
+/// JSON as it is, in memory that nobody writes to.
+#[napi]
+pub struct Fragment(Arc<Held>);
+
+#[napi]
+impl Fragment {
+    #[napi(constructor)]
+    #[must_use]
+    pub fn new(memory: Uint8Array) -> Self {
+        Self(Arc::new(Held::new(memory)))
+    }
+
+    /// Why it is no JSON, if it is not.
+    #[napi]
+    #[must_use]
+    pub fn check(&self) -> Option<Failure> {
+        guard(|| Ok(check(self.0.bytes())?)).err()
+    }
 }
 
 #[napi]
@@ -219,8 +239,22 @@ impl TapeParts {
     }
 
     fn add_long(&self, block: Block, len: usize, is_wide: bool) {
-        self.parts.borrow_mut().longs.push(LongMemory { block, len, is_wide });
+        self.parts.borrow_mut().longs.push(LongMemory::Copied { block, len, is_wide });
     }
+
+    /// Refers to JSON as it is; tells how long that is.
+    #[napi]
+    pub fn add_fragment(&self, fragment: &Fragment) -> f64 {
+        self.parts.borrow_mut().longs.push(LongMemory::Kept(Arc::clone(&fragment.0)));
+        fragment.0.bytes().len() as f64
+    }
+}
+
+/// What is made of compact JSON in the order of capture.
+pub struct Layout {
+    has_rows: bool,
+    sort_keys: bool,
+    gap: Option<String>,
 }
 
 impl Parts {
@@ -228,40 +262,56 @@ impl Parts {
     fn encode<'o>(
         &self,
         lexicon: &offloop_json::Lexicon,
-        gap: Option<&str>,
+        layout: &Layout,
         out: &'o mut [u8],
         flag: &Flag,
     ) -> Result<(Growing<'o>, usize), Failure> {
         let views = self.segments.iter().map(|(segment, counts)| segment.view(*counts));
         let segments = views.collect::<Result<Vec<_>, _>>()?;
         let longs = self.longs.iter().map(LongMemory::view).collect::<Vec<_>>();
-        let tape = Tape { segments: &segments, longs: &longs, lexicon };
+        let tape = Tape { segments: &segments, longs: &longs, lexicon, has_rows: layout.has_rows };
         let poll = || flag.check();
         prepare(out);
-        let Some(gap) = gap else {
+        if !layout.sort_keys && layout.gap.is_none() {
             let mut memory = Growing::Given(out);
-            let len = transcode(tape, Kernel::best(), &mut memory, poll)?;
+            let Written { len, .. } = transcode(tape, Kernel::best(), &mut memory, poll)?;
+            return Ok((memory, len));
+        }
+        let mut compact = Growing::Own(RECYCLER.acquire(out.len())?);
+        let mut written = transcode(tape, Kernel::best(), &mut compact, poll)?;
+        let Some(gap) = &layout.gap else {
+            let mut memory = Growing::Given(out);
+            let json = compact.written(written.len);
+            let Written { len, .. } = sort(json, &written.raws, &mut memory, poll)?;
             return Ok((memory, len));
         };
-        let mut compact = Growing::Own(RECYCLER.acquire(out.len())?);
-        let len = transcode(tape, Kernel::best(), &mut compact, poll)?;
-        let json = compact.bytes().get(..len).unwrap_or_default();
+        if layout.sort_keys {
+            let mut sorted = Growing::Own(RECYCLER.acquire(written.len)?);
+            written = sort(compact.written(written.len), &written.raws, &mut sorted, poll)?;
+            compact = sorted;
+        }
         let mut memory = Growing::Given(out);
-        let len = indent(json, gap.as_bytes(), &mut memory, poll)?;
+        let json = compact.written(written.len);
+        let len = indent(json, &written.raws, gap.as_bytes(), &mut memory, poll)?;
         Ok((memory, len))
     }
 }
 
 impl LongMemory {
     fn view(&self) -> Long<'_> {
-        Long { bytes: self.block.get(..self.len).unwrap_or_default(), is_wide: self.is_wide }
+        match self {
+            Self::Copied { block, len, is_wide } => {
+                Long { bytes: block.get(..*len).unwrap_or_default(), is_wide: *is_wide }
+            }
+            Self::Kept(memory) => Long { bytes: memory.bytes(), is_wide: false },
+        }
     }
 }
 
 pub struct Encode {
     parts: Parts,
     lexicon: Arc<offloop_json::Lexicon>,
-    gap: Option<String>,
+    layout: Layout,
     out: Held,
     spill: Spill,
 }
@@ -271,7 +321,7 @@ impl Work for Encode {
 
     fn run(&mut self, flag: &Flag) -> Result<f64, Failure> {
         let (memory, len) =
-            self.parts.encode(&self.lexicon, self.gap.as_deref(), self.out.bytes_mut(), flag)?;
+            self.parts.encode(&self.lexicon, &self.layout, self.out.bytes_mut(), flag)?;
         let Growing::Own(block) = memory else {
             clear_rest(self.out.bytes_mut(), len);
             return Ok(len as f64);
@@ -286,15 +336,16 @@ impl Work for Encode {
     }
 
     fn recycle(&mut self) {
-        self.parts.longs.clear();
+        // What V8 owns is let go on its thread.
+        self.parts.longs.retain(|long| matches!(long, LongMemory::Kept(_)));
     }
 }
 
-fn encode_of(tape: &TapeParts, lexicon: &Lexicon, gap: Option<String>, out: Uint8Array) -> Encode {
+fn encode_of(tape: &TapeParts, lexicon: &Lexicon, layout: Layout, out: Uint8Array) -> Encode {
     Encode {
         parts: mem::take(&mut *tape.parts.borrow_mut()),
         lexicon: Arc::clone(&lexicon.0),
-        gap,
+        layout,
         out: Held::new(out),
         spill: tape.spill.clone(),
     }
@@ -306,11 +357,13 @@ fn encode_of(tape: &TapeParts, lexicon: &Lexicon, gap: Option<String>, out: Uint
 pub fn encode_tape(
     tape: &TapeParts,
     lexicon: &Lexicon,
+    has_rows: bool,
+    sort_keys: bool,
     gap: Option<String>,
     out: Uint8Array,
     stop: Option<&Stop>,
 ) -> AsyncTask<Job<Encode>> {
-    launch(encode_of(tape, lexicon, gap, out), stop)
+    launch(encode_of(tape, lexicon, Layout { has_rows, sort_keys, gap }, out), stop)
 }
 
 /// The same at once.
@@ -318,10 +371,12 @@ pub fn encode_tape(
 pub fn encode_tape_sync(
     tape: &TapeParts,
     lexicon: &Lexicon,
+    has_rows: bool,
+    sort_keys: bool,
     gap: Option<String>,
     out: Uint8Array,
 ) -> Either<f64, Failure> {
-    let mut work = encode_of(tape, lexicon, gap, out);
+    let mut work = encode_of(tape, lexicon, Layout { has_rows, sort_keys, gap }, out);
     at_once(|| work.run(&Flag::default()))
 }
 
@@ -431,9 +486,10 @@ impl Desk {
         let memory = slab.as_mut().map(Held::bytes_mut).unwrap_or_default();
         let Some(room) = memory.get_mut(field(OFFSET)?..) else { return Ok(NO_ROOM) };
         let segments = [self.segment.view(counts)?];
-        let tape = Tape { segments: &segments, longs: &[], lexicon: &self.lexicon };
+        let tape =
+            Tape { segments: &segments, longs: &[], lexicon: &self.lexicon, has_rows: false };
         match transcode(tape, self.kernel, &mut Fixed(room), || Ok(())) {
-            Ok(len) => Ok(i32::try_from(len).unwrap_or(NO_ROOM)),
+            Ok(Written { len, .. }) => Ok(i32::try_from(len).unwrap_or(NO_ROOM)),
             Err(TranscodeError::Stopped(NoRoom)) => Ok(NO_ROOM),
             Err(TranscodeError::Malformed) => Err(Malformed.into()),
         }

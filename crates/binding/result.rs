@@ -27,6 +27,13 @@ pub enum Growing<'a> {
     Own(Block),
 }
 
+impl Growing<'_> {
+    /// The first `len` bytes.
+    pub fn written(&mut self, len: usize) -> &[u8] {
+        self.bytes().get(..len).unwrap_or_default()
+    }
+}
+
 impl Memory for Growing<'_> {
     type Error = Failure;
 

@@ -1,17 +1,20 @@
 //! The `space` of `JSON.stringify`, from JSON without any.
 
+use std::ops::Range;
+
 use crate::output::{Memory, Output};
 use crate::transcode::TranscodeError;
 
 /// Bytes of input between two calls of `poll`.
 const POLL: usize = 64 << 10;
 
-/// Writes `json`, which is compact JSON that ends with a newline or not, with `gap` for each level.
+/// Writes `json`, which is compact JSON that ends with a newline or not, with `gap` for each level; `raws` as they are.
 ///
 /// # Errors
 /// Those of `memory` and `poll`.
 pub fn indent<M: Memory>(
     json: &[u8],
+    raws: &[Range<usize>],
     gap: &[u8],
     memory: &mut M,
     mut poll: impl FnMut() -> Result<(), M::Error>,
@@ -20,7 +23,17 @@ pub fn indent<M: Memory>(
     let mut printer = Printer { out, gap, depth: 0 };
     let mut rest = json;
     let mut polled_at = rest.len();
+    let mut raws = raws.iter();
+    let mut next_raw = raws.next();
     while let Some((&byte, behind)) = rest.split_first() {
+        if let Some(raw) = next_raw.filter(|raw| raw.start == json.len() - rest.len()) {
+            next_raw = raws.next();
+            if let Some((raw, behind)) = rest.split_at_checked(raw.len()) {
+                printer.out.bytes(raw);
+                rest = behind;
+                continue;
+            }
+        }
         rest = printer.token(byte, behind);
         if POLL <= polled_at - rest.len() {
             polled_at = rest.len();

@@ -1,17 +1,21 @@
 //! JSON from the flat form of a JavaScript value.
 
+mod check;
 mod date;
 mod indent;
 mod lexicon;
 mod number;
 mod output;
+mod sort;
 mod tape;
 mod text;
 mod transcode;
 
+pub use check::{CheckError, check};
 pub use indent::indent;
 pub use lexicon::Lexicon;
 pub use output::Memory;
+pub use sort::sort;
 pub use tape::{Long, Malformed, Segment, Tag};
 pub use text::Kernel;
-pub use transcode::{Tape, TranscodeError, transcode};
+pub use transcode::{Tape, TranscodeError, Written, transcode};

@@ -28,6 +28,61 @@ pub(crate) fn double(value: f64) -> ([u8; NUMBER], usize) {
     text(ryu_js::Buffer::new().format_finite(value))
 }
 
+/// Every integer below is one of these.
+const SINGLE_EXACT: f32 = 16_777_216.0;
+const SINGLE_PLAIN: f32 = 1e-5;
+
+/// The shortest text that reads back as this number of 32 bits, as JavaScript would lay it out.
+#[inline]
+pub(crate) fn single(value: f32) -> ([u8; NUMBER], usize) {
+    let size = value.abs();
+    if size < SINGLE_EXACT {
+        let integer = value as i32;
+        if (integer as f32).to_bits() == value.to_bits() || value == 0.0 {
+            return long(integer.into());
+        }
+        if SINGLE_PLAIN <= size {
+            return text(zmij::Buffer::new().format_finite(value));
+        }
+    } else if !value.is_finite() {
+        return text("null");
+    }
+    // So few digits are the shortest of the double next to them too.
+    double(zmij::Buffer::new().format_finite(value).parse().unwrap_or(f64::NAN))
+}
+
+/// A number of 16 bits, as the double that it is for JavaScript.
+pub(crate) fn half(bits: u16) -> ([u8; NUMBER], usize) {
+    let fraction = f64::from(bits & 0x3ff);
+    let size = match bits >> 10 & 0x1f {
+        0 => fraction * 2_f64.powi(-24),
+        0x1f if fraction == 0.0 => f64::INFINITY,
+        0x1f => f64::NAN,
+        exponent => (1024.0 + fraction) * 2_f64.powi(i32::from(exponent) - 25),
+    };
+    double(if bits >> 15 == 0 { size } else { -size })
+}
+
+/// A `BigInt` of 64 bits.
+pub(crate) fn wide(is_negative: bool, size: u64) -> ([u8; NUMBER], usize) {
+    let mut block = [b'-'; NUMBER];
+    let mut end = usize::from(is_negative);
+    let (high, low) = (size / SIXTEEN_DIGITS, size % SIXTEEN_DIGITS);
+    if high != 0 {
+        let (digits, len) = short_digits(high as u32);
+        write(&mut block, end, &digits.to_le_bytes());
+        end += len;
+    }
+    let (digits, len) = match (high, low) {
+        (0, 0..EIGHT_DIGITS) => short_digits(low as u32),
+        (0, _) => long_digits(low),
+        _ => all_digits(low),
+    };
+    write(&mut block, end, &digits.to_le_bytes());
+    write(&mut block, end + len, b",");
+    (block, end + len + 1)
+}
+
 /// At most 25 characters, as two blocks that may overlap: their number is not known to the compiler.
 #[inline]
 fn text(text: &str) -> ([u8; NUMBER], usize) {
@@ -97,6 +152,14 @@ fn long_digits(value: u64) -> (u128, usize) {
     let (high, low) = ((value / EIGHT_DIGITS) as u32, (value % EIGHT_DIGITS) as u32);
     let (characters, len) = short_digits(high);
     (characters | u128::from(digits(low) | ZEROS) << (len * 8), len + 8)
+}
+
+const SIXTEEN_DIGITS: u64 = EIGHT_DIGITS * EIGHT_DIGITS;
+
+/// All sixteen.
+fn all_digits(value: u64) -> (u128, usize) {
+    let (high, low) = ((value / EIGHT_DIGITS) as u32, (value % EIGHT_DIGITS) as u32);
+    (u128::from(digits(high) | ZEROS) | u128::from(digits(low) | ZEROS) << 64, 16)
 }
 
 /// The eight digits of a value below 10⁸, the first in the lowest byte: pairs of four, of two, of one at a time, as

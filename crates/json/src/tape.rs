@@ -104,10 +104,12 @@ impl Characters {
 pub enum Extra {
     /// The end of a row of JSON Lines.
     Row,
-    /// What `Buffer.prototype.toJSON` makes; the next word says of how many of the next bytes.
-    Buffer,
-    /// The same of the long string of the index that the next word is.
-    LongBuffer,
+    /// The elements of a typed array. The next words are a [`Form`], and how many of the next bytes they are.
+    Bytes,
+    /// The same of the bytes that are the long string of the index that the second word is.
+    LongBytes,
+    /// JSON as it is: the bytes that are the long string of the index that the next word is.
+    Raw,
 }
 
 impl Extra {
@@ -115,9 +117,83 @@ impl Extra {
     pub fn of(payload: usize) -> Option<Self> {
         match payload {
             0 => Some(Self::Row),
-            1 => Some(Self::Buffer),
-            2 => Some(Self::LongBuffer),
+            1 => Some(Self::Bytes),
+            2 => Some(Self::LongBytes),
+            3 => Some(Self::Raw),
             _ => None,
+        }
+    }
+}
+
+/// How a typed array is written: `kind << 2 | style`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Form {
+    pub kind: Kind,
+    pub style: Style,
+}
+
+impl Form {
+    #[must_use]
+    pub fn of(word: usize) -> Option<Self> {
+        Some(Self { kind: Kind::of(word >> 2)?, style: Style::of(word & 3) })
+    }
+}
+
+/// What elements are. `src/capture/typed.ts` holds the same table.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    Int8,
+    Uint8,
+    Int16,
+    Uint16,
+    Int32,
+    Uint32,
+    Float16,
+    Float32,
+    Float64,
+    BigInt64,
+    BigUint64,
+}
+
+impl Kind {
+    const ALL: [Self; 11] = [
+        Self::Int8,
+        Self::Uint8,
+        Self::Int16,
+        Self::Uint16,
+        Self::Int32,
+        Self::Uint32,
+        Self::Float16,
+        Self::Float32,
+        Self::Float64,
+        Self::BigInt64,
+        Self::BigUint64,
+    ];
+
+    fn of(index: usize) -> Option<Self> {
+        Self::ALL.get(index).copied()
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Style {
+    /// An array of numbers.
+    Numbers,
+    /// A string: their bytes as base64.
+    Base64,
+    /// An array of strings that are numbers.
+    Strings,
+    /// What `Buffer.prototype.toJSON` makes.
+    Buffer,
+}
+
+impl Style {
+    fn of(bits: usize) -> Self {
+        match bits & 3 {
+            0 => Self::Numbers,
+            1 => Self::Base64,
+            2 => Self::Strings,
+            _ => Self::Buffer,
         }
     }
 }

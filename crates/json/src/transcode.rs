@@ -3,13 +3,17 @@
 
 use std::error::Error;
 use std::fmt;
+use std::ops::Range;
+
+use offloop_base64::{Alphabet, encode_into};
 
 use crate::date::write_date;
 use crate::lexicon::Lexicon;
-use crate::number::{INT, NUMBER, double, int};
+use crate::number::{INT, NUMBER, double, half, int, single, wide};
 use crate::output::{Memory, Output};
 use crate::tape::{
-    ARRAY, Characters, Extra, FALSE, Long, Malformed, NULL, OBJECT, Segment, TRUE, Tag,
+    ARRAY, Characters, Extra, FALSE, Form, Kind, Long, Malformed, NULL, OBJECT, Segment, Style,
+    TRUE, Tag,
 };
 use crate::text::Kernel;
 
@@ -27,6 +31,9 @@ const POLL: usize = 256 << 10;
 const BATCH: usize = 4096;
 const LEAST_BATCH: usize = 32;
 
+/// Bytes of base64 that are written at once: a multiple of three.
+const BASE64_PIECE: usize = 3 << 12;
+
 const _: () = assert!(INT <= NUMBER);
 
 /// A whole tape, and what it refers to.
@@ -35,6 +42,8 @@ pub struct Tape<'a> {
     pub segments: &'a [Segment<'a>],
     pub longs: &'a [Long<'a>],
     pub lexicon: &'a Lexicon,
+    /// It is rows, in which no line may break.
+    pub has_rows: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -61,8 +70,15 @@ impl<E> From<Malformed> for TranscodeError<E> {
     }
 }
 
-/// Writes the JSON of `tape` to the start of `memory`; tells how many bytes that are. `poll` is called every 0.1 ms of
-/// work.
+/// JSON that was written, of which some is to stay as it is.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Written {
+    pub len: usize,
+    /// Where that stands, in order.
+    pub raws: Vec<Range<usize>>,
+}
+
+/// Writes the JSON of `tape` to the start of `memory`. `poll` is called every 0.1 ms of work.
 ///
 /// # Errors
 /// Those of `memory` and `poll`, and for a tape that no capture writes.
@@ -71,25 +87,24 @@ pub fn transcode<M: Memory>(
     kernel: Kernel,
     memory: &mut M,
     poll: impl FnMut() -> Result<(), M::Error>,
-) -> Result<usize, TranscodeError<M::Error>> {
+) -> Result<Written, TranscodeError<M::Error>> {
     let out = Output::new(memory).map_err(TranscodeError::Stopped)?;
-    let mut transcoder =
-        Transcoder { longs: tape.longs, lexicon: tape.lexicon, kernel, out, poll, polled_at: 0 };
+    let mut transcoder = Transcoder { tape, kernel, out, raws: Vec::new(), poll, polled_at: 0 };
     for segment in tape.segments {
         transcoder.segment(segment)?;
     }
     transcoder.out.drop_comma();
     transcoder.pause()?;
-    Ok(transcoder.out.len())
+    Ok(Written { len: transcoder.out.len(), raws: transcoder.raws })
 }
 
 type Outcome<M> = Result<(), TranscodeError<<M as Memory>::Error>>;
 
 struct Transcoder<'a, 'm, M: Memory, P> {
-    longs: &'a [Long<'a>],
-    lexicon: &'a Lexicon,
+    tape: Tape<'a>,
     kernel: Kernel,
     out: Output<'m, M>,
+    raws: Vec<Range<usize>>,
     poll: P,
     /// How much was written when it was polled last.
     polled_at: usize,
@@ -156,7 +171,7 @@ impl<'a, M: Memory, P: FnMut() -> Result<(), M::Error>> Transcoder<'a, '_, M, P>
 
     #[inline]
     fn entry(&mut self, index: usize) -> Outcome<M> {
-        let entry = self.lexicon.get(index).ok_or(Malformed)?;
+        let entry = self.tape.lexicon.get(index).ok_or(Malformed)?;
         match entry.short() {
             Some((block, len)) => self.out.put(block, len),
             None => self.out.bytes(entry.text()),
@@ -286,27 +301,110 @@ impl<'a, M: Memory, P: FnMut() -> Result<(), M::Error>> Transcoder<'a, '_, M, P>
                 self.out.close(b'\n');
                 Ok(())
             }
-            Extra::Buffer => {
-                let len = streams.size()?;
-                self.buffer(streams.bytes(len)?)
+            Extra::Bytes => {
+                let (form, len) = (streams.size()?, streams.size()?);
+                self.typed(form, streams.bytes(len)?)
             }
-            Extra::LongBuffer => {
+            Extra::LongBytes => {
+                let (form, index) = (streams.size()?, streams.size()?);
+                self.typed(form, self.long(index)?.bytes)
+            }
+            Extra::Raw => {
                 let index = streams.size()?;
-                self.buffer(self.long(index)?.bytes)
+                self.raw(self.long(index)?.bytes)
             }
         }
     }
 
-    fn buffer(&mut self, bytes: &[u8]) -> Outcome<M> {
-        self.out.bytes(br#"{"type":"Buffer","data":["#);
-        self.numbers(bytes, |&byte| int(byte.into()))?;
+    fn raw(&mut self, json: &[u8]) -> Outcome<M> {
+        let start = self.out.len();
+        for piece in json.chunks(PIECE) {
+            let Some(room) = self.out.room(piece.len()).get_mut(..piece.len()) else { continue };
+            room.copy_from_slice(piece);
+            if self.tape.has_rows {
+                // Between values they are white space, and in strings there are none.
+                for byte in room.iter_mut().filter(|byte| matches!(byte, b'\n' | b'\r')) {
+                    *byte = b' ';
+                }
+            }
+            self.out.advance(piece.len());
+            self.pause_if_due()?;
+        }
+        self.raws.push(start..self.out.len());
+        self.out.byte(b',');
+        Ok(())
+    }
+
+    fn typed(&mut self, form: usize, bytes: &[u8]) -> Outcome<M> {
+        let Form { kind, style } = Form::of(form).ok_or(Malformed)?;
+        match style {
+            Style::Base64 => return self.base64(bytes),
+            Style::Buffer => self.out.bytes(br#"{"type":"Buffer","data":["#),
+            Style::Numbers | Style::Strings => self.out.byte(b'['),
+        }
+        if style == Style::Strings {
+            self.strings(kind, bytes)?;
+        } else {
+            self.elements(kind, bytes)?;
+        }
         self.out.close(b']');
-        self.out.put(b"},", 2);
+        if style == Style::Buffer {
+            self.out.byte(b'}');
+        }
+        self.out.byte(b',');
+        Ok(())
+    }
+
+    fn elements(&mut self, kind: Kind, bytes: &[u8]) -> Outcome<M> {
+        let (twos, fours, eights) = (whole::<2>(bytes), whole::<4>(bytes), whole::<8>(bytes));
+        match kind {
+            Kind::Int8 => self.numbers(bytes, |&byte| int(byte.cast_signed().into())),
+            Kind::Uint8 => self.numbers(bytes, |&byte| int(byte.into())),
+            Kind::Int16 => self.numbers(twos, |&two| int(i16::from_ne_bytes(two).into())),
+            Kind::Uint16 => self.numbers(twos, |&two| int(u16::from_ne_bytes(two).into())),
+            Kind::Int32 => self.numbers(fours, |&four| int(i32::from_ne_bytes(four))),
+            Kind::Uint32 => {
+                self.numbers(fours, |&four| wide(false, u32::from_ne_bytes(four).into()))
+            }
+            Kind::Float16 => self.numbers(twos, |&two| half(u16::from_ne_bytes(two))),
+            Kind::Float32 => self.numbers(fours, |&four| single(f32::from_ne_bytes(four))),
+            Kind::Float64 => self.numbers(eights, |&eight| double(f64::from_ne_bytes(eight))),
+            Kind::BigInt64 | Kind::BigUint64 => self.numbers(eights, |&eight| bigint(kind, eight)),
+        }
+    }
+
+    /// Of bigints.
+    fn strings(&mut self, kind: Kind, bytes: &[u8]) -> Outcome<M> {
+        self.numbers(whole::<8>(bytes), |&eight| {
+            let (digits, len) = bigint(kind, eight);
+            let mut block = [b'"'; NUMBER];
+            for (to, from) in
+                block.iter_mut().skip(1).zip(digits.get(..len - 1).unwrap_or_default())
+            {
+                *to = *from;
+            }
+            if let Some(comma) = block.get_mut(len + 1) {
+                *comma = b',';
+            }
+            (block, len + 2)
+        })
+    }
+
+    fn base64(&mut self, bytes: &[u8]) -> Outcome<M> {
+        self.out.byte(b'"');
+        for piece in bytes.chunks(BASE64_PIECE) {
+            let room = self.out.room(piece.len().div_ceil(3) * 4);
+            // An error is a failure to grow, which `out` keeps.
+            let written = encode_into(piece, room, Alphabet::Standard, true).unwrap_or(0);
+            self.out.advance(written);
+            self.pause_if_due()?;
+        }
+        self.out.put(b"\",", 2);
         Ok(())
     }
 
     fn long(&self, index: usize) -> Result<Long<'a>, Malformed> {
-        self.longs.get(index).copied().ok_or(Malformed)
+        self.tape.longs.get(index).copied().ok_or(Malformed)
     }
 
     #[inline]
@@ -333,6 +431,19 @@ fn bracket(payload: usize, array: u8, object: u8) -> Result<u8, Malformed> {
         OBJECT => Ok(object),
         _ => Err(Malformed),
     }
+}
+
+fn bigint(kind: Kind, bytes: [u8; 8]) -> ([u8; NUMBER], usize) {
+    if kind == Kind::BigUint64 {
+        return wide(false, u64::from_ne_bytes(bytes));
+    }
+    let value = i64::from_ne_bytes(bytes);
+    wide(value < 0, value.unsigned_abs())
+}
+
+/// The whole elements; a view has no others.
+fn whole<const SIZE: usize>(bytes: &[u8]) -> &[[u8; SIZE]] {
+    bytes.as_chunks().0
 }
 
 /// At most `len` characters, no surrogate pair cut.

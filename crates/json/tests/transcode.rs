@@ -8,8 +8,11 @@
     reason = "a test"
 )]
 
+use std::ops::Range;
+
 use offloop_json::{
-    Kernel, Lexicon, Long, Memory, Segment, Tag, Tape, TranscodeError, indent, transcode,
+    Kernel, Lexicon, Long, Memory, Segment, Tag, Tape, TranscodeError, Written, check, indent,
+    sort, transcode,
 };
 use proptest::prelude::*;
 
@@ -54,8 +57,8 @@ fn json_of(segments: &[Segment<'_>], longs: &[Long<'_>], lexicon: &Lexicon) -> S
     let mut texts = Vec::new();
     for size in [0, 70, 1 << 16] {
         let mut memory = Growing::new(size);
-        let tape = Tape { segments, longs, lexicon };
-        let len = transcode(tape, Kernel::best(), &mut memory, || Ok(())).unwrap();
+        let tape = Tape { segments, longs, lexicon, has_rows: false };
+        let Written { len, .. } = transcode(tape, Kernel::best(), &mut memory, || Ok(())).unwrap();
         texts.push(String::from_utf8(memory.bytes[..len].to_vec()).unwrap());
     }
     assert!(texts.iter().all(|text| *text == texts[0]), "the memory makes no difference");
@@ -105,8 +108,10 @@ fn every_kind_of_word() {
         1,
         3,
         word(Tag::Extra, 1),
+        1 << 2 | 3,
         2,
         word(Tag::Extra, 2),
+        1 << 2 | 3,
         1,
         word(Tag::Close, 0),
         word(Tag::Entry, key),
@@ -168,7 +173,8 @@ fn strings_longer_than_a_piece_keep_their_surrogate_pairs() {
 fn a_failure_to_grow_is_told_and_nothing_is_written_outside() {
     let words = vec![word(Tag::Int, 1234); 1000];
     let segments = [Segment { words: &words, ..Segment::default() }];
-    let tape = Tape { segments: &segments, longs: &[], lexicon: &Lexicon::default() };
+    let lexicon = Lexicon::default();
+    let tape = Tape { segments: &segments, longs: &[], lexicon: &lexicon, has_rows: false };
     let mut memory = Growing { bytes: vec![0; 100], most: 200 };
     let outcome = transcode(tape, Kernel::best(), &mut memory, || Ok(()));
     assert_eq!(outcome, Err(TranscodeError::Stopped(Full)));
@@ -182,7 +188,8 @@ fn poll_stops_long_work() {
     let doubles = vec![0.1; 1 << 20];
     let words = [word(Tag::Doubles, 1 << 20)];
     let segments = [Segment { words: &words, doubles: &doubles, ..Segment::default() }];
-    let tape = Tape { segments: &segments, longs: &[], lexicon: &Lexicon::default() };
+    let lexicon = Lexicon::default();
+    let tape = Tape { segments: &segments, longs: &[], lexicon: &lexicon, has_rows: false };
     let mut polls = 0;
     let outcome = transcode(tape, Kernel::best(), &mut Growing::new(8 << 20), || {
         polls += 1;
@@ -264,8 +271,82 @@ fn space_as_json_stringify_has_it() {
     let expected = "{\n--\"a\": [],\n--\"b\": {},\n--\"c\": [\n----1,\n----{\n------\"d\": \"x\\\"],{:,\"\n----}\n--],\n--\"e\": \"\\\\\"\n}\n";
     let mut memory = Growing::new(0);
     let json = format!("{json}\n");
-    let len = indent(json.as_bytes(), b"--", &mut memory, || Ok(())).unwrap();
+    let len = indent(json.as_bytes(), &[], b"--", &mut memory, || Ok(())).unwrap();
     assert_eq!(std::str::from_utf8(&memory.bytes[..len]).unwrap(), expected);
+}
+
+fn sorted(json: &str, raws: &[Range<usize>]) -> (String, Vec<Range<usize>>) {
+    let mut memory = Growing::new(0);
+    let written = sort(json.as_bytes(), raws, &mut memory, || Ok(())).unwrap();
+    (std::str::from_utf8(&memory.bytes[..written.len]).unwrap().to_owned(), written.raws)
+}
+
+#[test]
+fn keys_in_order() {
+    let cases = [
+        ("", ""),
+        ("1", "1"),
+        ("{}", "{}"),
+        (r#"{"a":1}"#, r#"{"a":1}"#),
+        (
+            r#"{"b":1,"a":{"d":[{"z":"}","y":","}],"c":2}}"#,
+            r#"{"a":{"c":2,"d":[{"y":",","z":"}"}]},"b":1}"#,
+        ),
+        (r#"{"a":{"b":1,"a":2},"b":{"b":1,"a":2}}"#, r#"{"a":{"a":2,"b":1},"b":{"a":2,"b":1}}"#),
+        (
+            r#"[{"\u001f":1,"\n":2,"":3,"\"":4,"!":5}]"#,
+            r#"[{"":3,"\n":2,"\u001f":1,"!":5,"\"":4}]"#,
+        ),
+        (
+            "{\"\u{e000}\":1,\"\u{1f600}\":2,\"\\ud83d\":3,\"\u{7ff}\":4}",
+            "{\"\u{7ff}\":4,\"\\ud83d\":3,\"\u{1f600}\":2,\"\u{e000}\":1}",
+        ),
+        ("{\"b\":1,\"a\":2}\n{\"d\":1,\"c\":2}\n", "{\"a\":2,\"b\":1}\n{\"c\":2,\"d\":1}\n"),
+    ];
+    for (json, expected) in cases {
+        assert_eq!(sorted(json, &[]).0, expected);
+    }
+}
+
+#[test]
+fn raws_stay_as_they_are_and_are_told_again() {
+    let json = r#"{"b":{"z":1,"y":2},"a":[{"d":1,"c":{"f":1,"e":2}},]"]}"#;
+    let places = [(r#"{"z""#, 13), (r#"{"f""#, 13), (r#"]"]"#, 2)];
+    let raws = places.map(|(text, len)| {
+        let start = json.find(text).unwrap();
+        start..start + len
+    });
+    let (text, moved) = sorted(json, &raws);
+    assert_eq!(text, r#"{"a":[{"c":{"f":1,"e":2},"d":1},]"],"b":{"z":1,"y":2}}"#);
+    let texts = moved.into_iter().map(|raw| &text[raw]).collect::<Vec<_>>();
+    let mut expected = raws.map(|raw| &json[raw]).to_vec();
+    expected.rotate_left(1);
+    assert_eq!(texts, expected);
+}
+
+#[test]
+fn json_and_what_is_none() {
+    let deep = "[".repeat(100_000) + "1" + &"]".repeat(100_000);
+    let valid =
+        ["1", " [ ] ", r#"{"a\u00e9\ud800":[{}, -0.5E+10 ,null]}"#, &deep, "\"\u{7f}\u{2028}\""];
+    for json in valid {
+        assert_eq!(check(json.as_bytes()), Ok(()), "{json:.50}");
+    }
+    let wrong: [(&[u8], usize); 10] = [
+        (b"", 0),
+        (b"[", 1),
+        (br#"{"a":1,}"#, 7),
+        (b"[1,,2]", 3),
+        (b"\"a\xff\"", 2),
+        (b"[1] \xc3", 4),
+        (b"[1x\xff", 2),
+        (b"00", 1),
+        (br#""\u00g0""#, 5),
+        (b"\"\xed\xa0\x80\"", 1),
+    ];
+    for (json, offset) in wrong {
+        assert_eq!(check(json).unwrap_err().offset, offset, "{}", json.escape_ascii());
+    }
 }
 
 fn twin(value: f64) -> String {
@@ -302,20 +383,32 @@ proptest! {
             Segment { words: &words, doubles: &doubles, bytes: &bytes, rope: &rope, runs: &runs };
         let longs = [Long { bytes: &bytes, is_wide: bytes.len().is_multiple_of(2) }];
         let segments = [segment, segment];
-        let tape = Tape { segments: &segments, longs: &longs, lexicon: &lexicon };
+        let tape = Tape { segments: &segments, longs: &longs, lexicon: &lexicon, has_rows: true };
         let mut memory = Growing::new(size);
         memory.most = 1 << 20;
-        if let Ok(len) = transcode(tape, Kernel::best(), &mut memory, || Ok(())) {
-            prop_assert!(len <= memory.bytes.len());
+        if let Ok(written) = transcode(tape, Kernel::best(), &mut memory, || Ok(())) {
+            prop_assert!(written.len <= memory.bytes.len());
+            prop_assert!(written.raws.iter().all(|raw| raw.end <= written.len));
         }
     }
 
     #[test]
-    fn any_bytes_can_be_indented(json in prop::collection::vec(prop_oneof![any::<u8>(), prop::sample::select(b"{}[],:\"\\".to_vec())], 0..200)) {
+    fn any_bytes_can_be_indented_and_sorted(raws in ranges(), json in prop::collection::vec(prop_oneof![any::<u8>(), prop::sample::select(b"{}[],:\"\\".to_vec())], 0..200)) {
         let mut memory = Growing::new(0);
         memory.most = 1 << 20;
-        if let Ok(len) = indent(&json, b"  ", &mut memory, || Ok(())) {
+        if let Ok(len) = indent(&json, &raws, b"  ", &mut memory, || Ok(())) {
             prop_assert!(len <= memory.bytes.len());
         }
+        if let Ok(written) = sort(&json, &raws, &mut memory, || Ok(())) {
+            prop_assert!(written.len <= memory.bytes.len());
+        }
     }
+}
+
+/// In order, and anywhere.
+fn ranges() -> impl Strategy<Value = Vec<Range<usize>>> {
+    prop::collection::vec(0..220_usize, 0..6).prop_map(|mut ends| {
+        ends.sort_unstable();
+        ends.chunks_exact(2).map(|pair| pair[0]..pair[1]).collect()
+    })
 }
