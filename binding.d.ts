@@ -14,6 +14,13 @@ export declare class Base64Decoder {
   constructor(mode: Base64Mode, alphabet: Base64Alphabet)
 }
 
+/** JSON as it is, in memory that nobody writes to. */
+export declare class Fragment {
+  constructor(memory: Uint8Array)
+  /** Why it is no JSON, if it is not. */
+  check(): Failure | null
+}
+
 /** JSON text that the tapes of one encoder refer to by number. */
 export declare class Lexicon {
   constructor()
@@ -76,6 +83,8 @@ export declare class TapeParts {
   cutLongs(len: number): void
   /** Forgets everything that no task has taken. */
   clear(): void
+  /** Refers to JSON as it is; tells how long that is. */
+  addFragment(fragment: Fragment): number
 }
 
 /** A segment, which serves one tape after the other. */
@@ -122,10 +131,10 @@ export declare function encodeBase64Sync(bytes: Uint8Array, out: Uint8Array, alp
  * Writes the JSON of a tape to `out`; tells how long it is. Where that is more than `out` has room for, `takeSpill`
  * gives it.
  */
-export declare function encodeTape(tape: TapeParts, lexicon: Lexicon, gap: string | undefined | null, out: Uint8Array, stop?: Stop | undefined | null): Promise<number | Failure>
+export declare function encodeTape(tape: TapeParts, lexicon: Lexicon, hasRows: boolean, sortKeys: boolean, gap: string | undefined | null, out: Uint8Array, stop?: Stop | undefined | null): Promise<number | Failure>
 
 /** The same at once. */
-export declare function encodeTapeSync(tape: TapeParts, lexicon: Lexicon, gap: string | undefined | null, out: Uint8Array): number | Failure
+export declare function encodeTapeSync(tape: TapeParts, lexicon: Lexicon, hasRows: boolean, sortKeys: boolean, gap: string | undefined | null, out: Uint8Array): number | Failure
 
 /** What `native.ts` makes an error of. */
 export interface Failure {

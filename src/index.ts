@@ -10,6 +10,7 @@ export {
   type EncodeOptions,
   type Encoder,
 } from './json.ts'
+export { rawJson, RawJson } from './capture/raw.ts'
 export { version } from './native.ts'
 export type { BytesInput, Cancellable } from './options.ts'
 export { configure, stats } from './pool.ts'

@@ -26,7 +26,17 @@ export const now: () => number = performance.now.bind(performance)
 export const truncate: typeof Math.trunc = Math.trunc
 export const isProxy: typeof types.isProxy = types.isProxy
 export const isDate: typeof types.isDate = types.isDate
-export const isTypedArray: typeof types.isTypedArray = types.isTypedArray
+export type TypedArray = NodeJS.TypedArray
+export const isTypedArray: (value: unknown) => value is TypedArray = types.isTypedArray
+export const isMap: typeof types.isMap = types.isMap
+export const isSet: typeof types.isSet = types.isSet
+export const isWeakMap: typeof types.isWeakMap = types.isWeakMap
+export const isWeakSet: typeof types.isWeakSet = types.isWeakSet
+export const isRegExp: typeof types.isRegExp = types.isRegExp
+export const isError: typeof types.isNativeError = types.isNativeError
+export const isPromise: typeof types.isPromise = types.isPromise
+export const isSharedMemory: typeof types.isSharedArrayBuffer = types.isSharedArrayBuffer
+export const isDataView: typeof types.isDataView = types.isDataView
 export const isBoxed: typeof types.isBoxedPrimitive = types.isBoxedPrimitive
 export const isNumberObject: typeof types.isNumberObject = types.isNumberObject
 export const isStringObject: typeof types.isStringObject = types.isStringObject
@@ -40,6 +50,7 @@ export const prototypeOf: typeof Object.getPrototypeOf = Object.getPrototypeOf
 export const setPrototypeOf: typeof Object.setPrototypeOf = Object.setPrototypeOf
 export const descriptorOf: typeof Object.getOwnPropertyDescriptor = Object.getOwnPropertyDescriptor
 export const stringifyJson: typeof JSON.stringify = JSON.stringify
+export const parseJson: typeof JSON.parse = JSON.parse
 export const byteLengthOfText: typeof Buffer.byteLength = Buffer.byteLength
 export const objectPrototype: object = Object.prototype
 export const arrayPrototype: object = Array.prototype
@@ -51,14 +62,17 @@ const { getOwnPropertyDescriptor, getPrototypeOf } = Reflect
 const { exec } = RegExp.prototype
 const { charCodeAt: codeAt, includes, repeat, slice } = String.prototype
 const { keys, set } = Uint8Array.prototype
-const { latin1Write, subarray, ucs2Write, utf8Write } = Buffer.prototype
+const { latin1Write, subarray, ucs2Write, utf8Slice, utf8Write } = Buffer.prototype
 const { valueOf: booleanOf } = Boolean.prototype
+const { valueOf: bigintOf } = BigInt.prototype
 const base64Write: unknown = Reflect.get(Buffer.prototype, 'base64Write')
 
 const typedArray = getPrototypeOf(Uint8Array.prototype) ?? Uint8Array.prototype
 const bufferGetter = getter(typedArray, 'buffer')
 const lengthGetter = getter(typedArray, 'length')
 const offsetGetter = getter(typedArray, 'byteOffset')
+const byteLengthGetter = getter(typedArray, 'byteLength')
+const kindGetter = getter(typedArray, Symbol.toStringTag)
 const sizeGetter = getter(ArrayBuffer.prototype, 'byteLength')
 const resizableGetter = getter(ArrayBuffer.prototype, 'resizable')
 
@@ -72,6 +86,21 @@ export function lengthOf(view: Uint8Array): number {
 
 export function offsetOf(view: Uint8Array): number {
   return apply(offsetGetter, view, [])
+}
+
+/** The name of its kind. */
+export function kindOf(array: TypedArray): string {
+  return apply(kindGetter, array, [])
+}
+
+export function lengthOfTyped(array: TypedArray): number {
+  return apply(lengthGetter, array, [])
+}
+
+/** A view of the same bytes; none of memory that is gone. */
+export function bytesOf(array: TypedArray): Uint8Array {
+  const size: number = apply(byteLengthGetter, array, [])
+  return size === 0 ? new View(0) : new View(apply(bufferGetter, array, []), apply(offsetGetter, array, []), size)
 }
 
 export function sizeOf(buffer: ArrayBuffer): number {
@@ -121,6 +150,11 @@ export function writeUtf16(target: Buffer, text: string, offset: number, size: n
 /** The bytes written. */
 export function writeUtf8(target: Buffer, text: string, offset: number, size: number): number {
   return apply(utf8Write, target, [text, offset, size])
+}
+
+/** The text of UTF-8. */
+export function toUtf8(bytes: Buffer): string {
+  return apply(utf8Slice, bytes, [0, lengthOf(bytes)])
 }
 
 /** A Buffer of a part of the same memory. */
@@ -176,6 +210,10 @@ export function valueOfBoolean(value: object): boolean {
   return apply(booleanOf, value, [])
 }
 
+export function valueOfBigInt(value: object): bigint {
+  return apply(bigintOf, value, [])
+}
+
 export function execRegExp(pattern: RegExp, text: string): RegExpExecArray | null {
   return apply(exec, pattern, [text])
 }
@@ -198,8 +236,8 @@ export function sliceString(text: string, start: number, end: number): string {
 
 // What a getter gives is not known to the compiler, as with `apply`; each is named beside its type above.
 // oxlint-disable-next-line typescript/no-explicit-any
-function getter(prototype: object, name: string): () => any {
+function getter(prototype: object, name: string | symbol): () => any {
   const get = getOwnPropertyDescriptor(prototype, name)?.get
-  if (get === undefined) throw new Error(`this engine has no getter ${name}`)
+  if (get === undefined) throw new Error(`this engine has no getter ${String(name)}`)
   return get
 }

@@ -1,7 +1,9 @@
 /** JSON out: the JS thread captures the value, a task prints it. */
 
-import { captureProperty, isLimit, NO_RULES, type Rules } from './capture/exact.ts'
+import { captureProperty, isLimit } from './capture/exact.ts'
 import { Vocabulary } from './capture/place.ts'
+import { Revived, stringify } from './capture/raw.ts'
+import { concernsAll, isEngines, NO_RULES, type Replace, type Rules } from './capture/rules.ts'
 import { releaseSegments, Tape } from './capture/tape.ts'
 import { captureRow, captureValue } from './capture/walk.ts'
 import { allocate, allocateNow, resultOf, type Bytes } from './bytes.ts'
@@ -30,7 +32,7 @@ import {
   zeros,
 } from './intrinsics.ts'
 import { encodeTape, encodeTapeSync, Slab, takeSpill, takeSpillSync, unwrap, type TapeParts } from './native.ts'
-import { checkKeys, readBoolean, readSignal, tableOf, type Cancellable } from './options.ts'
+import { checkKeys, choose, readBoolean, readSignal, tableOf, type Cancellable } from './options.ts'
 import { onIdle, releaseWhenIdle, run } from './pool.ts'
 import { readStream } from './stream.ts'
 
@@ -45,6 +47,22 @@ export interface EncodeOptions extends Cancellable {
   readonly space?: string | number | undefined
   /** End with one "\n". @default false */
   readonly newline?: boolean | undefined
+  /** Object keys in UTF-16 code-unit order (RFC 8785), at every depth. A RawJson stays as it is. @default false */
+  readonly sortKeys?: boolean | undefined
+  /** Typed arrays and Buffers: as JSON.stringify writes them; as an array of numbers (float32 in its own shortest form, BigInt arrays as `bigint` says); or their bytes as a base64 string (with these two, Buffer.prototype.toJSON is not called). @default 'object' */
+  readonly typedArrays?: 'object' | 'array' | 'base64' | undefined
+  /** @default 'throw' (as JSON.stringify) */
+  readonly bigint?: 'throw' | 'number' | 'string' | undefined
+  /** NaN and infinities. @default 'null' (as JSON.stringify) */
+  readonly nonFinite?: 'null' | 'throw' | undefined
+  /** An ancestor met again: throw as JSON.stringify does, or write this text in its place. @default 'throw' */
+  readonly circular?: 'throw' | { readonly text: string } | undefined
+  /**
+   * Asked, after toJSON and replacer, for functions, symbols, bigints, and (by brand, whatever keys they have) Map, Set, WeakMap, WeakSet,
+   * WeakRef, RegExp, Error, Promise, ArrayBuffer, SharedArrayBuffer, DataView. Its answer is encoded instead, and what the answer
+   * contains may be asked about in turn, the answer itself not again; `undefined` means "as without me".
+   */
+  readonly default?: ((value: unknown) => unknown) | undefined
 }
 
 export interface EncodeLinesOptions extends Omit<EncodeOptions, 'space' | 'newline'> {
@@ -69,13 +87,25 @@ interface Form {
   /** Undefined for no white space at all. */
   readonly gap: string | undefined
   readonly newline: boolean
+  readonly sortKeys: boolean
+  /** It is rows. */
+  readonly hasRows: boolean
 }
 
-const DEFAULT_FORM: Form = { rules: NO_RULES, gap: undefined, newline: false }
+const DEFAULT_FORM: Form = { rules: NO_RULES, gap: undefined, newline: false, sortKeys: false, hasRows: false }
 
-const SYNC_KEYS = tableOf({ replacer: true, space: true, newline: true })
-const ENCODE_KEYS = tableOf({ replacer: true, space: true, newline: true, signal: true })
-const LINES_KEYS = tableOf({ replacer: true, onBadRow: true, signal: true })
+const RULE_KEYS = {
+  replacer: true,
+  sortKeys: true,
+  typedArrays: true,
+  bigint: true,
+  nonFinite: true,
+  circular: true,
+  default: true,
+}
+const SYNC_KEYS = tableOf({ ...RULE_KEYS, space: true, newline: true })
+const ENCODE_KEYS = tableOf({ ...RULE_KEYS, space: true, newline: true, signal: true })
+const LINES_KEYS = tableOf({ ...RULE_KEYS, onBadRow: true, signal: true })
 const SIGNAL_KEYS = tableOf({ signal: true })
 const ENCODER_LINES_KEYS = tableOf({ onBadRow: true, signal: true })
 
@@ -87,21 +117,19 @@ const ENCODER_LINES_KEYS = tableOf({ onBadRow: true, signal: true })
 export async function encode(value: unknown, options?: EncodeOptions): Promise<Bytes> {
   if (options === undefined) return shared.encode(value, DEFAULT_FORM, undefined)
   checkKeys(options, ENCODE_KEYS)
-  const { replacer, space, newline, signal: given } = options
-  const signal = readSignal(given)
-  return shared.encode(value, readForm(replacer, space, newline), signal)
+  const signal = readSignal(options.signal)
+  return shared.encode(value, readForm(options), signal)
 }
 
 /** The same bytes at once, on this thread: for loggers, exit handlers and small values. Throws what `encode` would reject with. */
 export function encodeSync(value: unknown, options?: Omit<EncodeOptions, 'signal'>): Bytes {
   if (options === undefined) return shared.encodeSync(value, DEFAULT_FORM)
   checkKeys(options, SYNC_KEYS)
-  const { replacer, space, newline } = options
-  return shared.encodeSync(value, readForm(replacer, space, newline))
+  return shared.encodeSync(value, readForm(options))
 }
 
 /**
- * One JSON document and "\n" per row; no row holds a raw line break.
+ * One JSON document and "\n" per row; no row holds a raw line break (inside a RawJson each "\n" and "\r" becomes a space).
  * A row that JSON.stringify would make undefined is a bad row. No rows: an empty Buffer.
  */
 export async function encodeLines(
@@ -110,17 +138,15 @@ export async function encodeLines(
 ): Promise<Bytes> {
   if (options === undefined) return await shared.encodeLines(rows, DEFAULT_FORM, undefined, undefined)
   checkKeys(options, LINES_KEYS)
-  const { replacer, onBadRow, signal: given } = options
-  const signal = readSignal(given)
-  const onBad = readOnBadRow(onBadRow)
-  return await shared.encodeLines(rows, readForm(replacer, undefined, undefined), onBad, signal)
+  const signal = readSignal(options.signal)
+  const onBad = readOnBadRow(options.onBadRow)
+  return await shared.encodeLines(rows, readRowForm(options), onBad, signal)
 }
 
 export function createEncoder(options?: Omit<EncodeOptions, 'signal'>): Encoder {
   if (options === undefined) return new OwnEncoder(DEFAULT_FORM)
   checkKeys(options, SYNC_KEYS)
-  const { replacer, space, newline } = options
-  return new OwnEncoder(readForm(replacer, space, newline))
+  return new OwnEncoder(readForm(options))
 }
 
 class OwnEncoder implements Encoder {
@@ -188,7 +214,11 @@ class Press {
   #encodeTried(value: unknown, trial: Trial): Bytes {
     const isTimed = trial.next()
     const start = isTimed ? now() : 0
-    const bytes = (trial.isEngines ? stringifyNow(value) : undefined) ?? this.#encodeNow(value, DEFAULT_FORM)
+    const made = trial.isEngines ? stringifyNow(value) : undefined
+    const bytes =
+      made instanceof Revived
+        ? this.#encodeNow(made.value, DEFAULT_FORM)
+        : (made ?? this.#encodeNow(value, DEFAULT_FORM))
     if (isTimed) trial.keep((now() - start) / (lengthOf(bytes) + FIXED_COST))
     return bytes
   }
@@ -206,7 +236,8 @@ class Press {
   ): Promise<Bytes> {
     const tape = this.#take()
     try {
-      const lines = new Lines(tape, form.rules, onBad)
+      tape.rules = form.rules
+      const lines = new Lines(tape, onBad)
       if (isArray(rows)) for (let index = 0; index < rows.length; index += 1) lines.add(rows[index])
       else if (isIterable(rows)) for (const row of rows) lines.add(row)
       else if (isAsyncIterable(rows)) await readStream(rows, signal, (row) => lines.add(row))
@@ -221,7 +252,8 @@ class Press {
       this.#give(tape)
       throw error
     }
-    return this.#printAtOnce(tape, form) ?? (await this.#print(tape, form, signal))
+    const layout = { ...form, hasRows: true }
+    return this.#printAtOnce(tape, layout) ?? (await this.#print(tape, layout, signal))
   }
 
   #take(): Tape {
@@ -249,8 +281,9 @@ class Press {
 
   #capture(value: unknown, { rules, newline }: Form): Tape {
     const tape = this.#take()
+    tape.rules = rules
     try {
-      const isValue = rules === NO_RULES ? captureValue(tape, value) : captureWith(tape, rules, value)
+      const isValue = concernsAll(rules) ? captureProperty(tape, { '': value }, '', value) : captureValue(tape, value)
       if (!isValue) throw noJson('the value')
       if (newline) tape.row()
       return tape
@@ -267,8 +300,8 @@ class Press {
   }
 
   /** Into shared memory. Undefined where it is too large for that. */
-  #printSmall(tape: Tape, { gap }: Form): Bytes | undefined {
-    if (!tape.isSmall || gap !== undefined) return undefined
+  #printSmall(tape: Tape, { gap, sortKeys }: Form): Bytes | undefined {
+    if (!tape.isSmall || gap !== undefined || sortKeys) return undefined
     const { size } = tape
     if (SLAB_SIZE / 2 < size) return undefined
     const bytes = slab.print(tape, size)
@@ -276,12 +309,12 @@ class Press {
     return bytes
   }
 
-  #printNow(tape: Tape, { gap }: Form): Bytes {
+  #printNow(tape: Tape, { gap, sortKeys, hasRows }: Form): Bytes {
     const parts = tape.finish()
     try {
       const usual = tape.usualSize()
       const out = allocateNow(this.#predict(usual))
-      const size = unwrap(encodeTapeSync(parts, tape.vocabulary.lexicon, gap, out))
+      const size = unwrap(encodeTapeSync(parts, tape.vocabulary.lexicon, hasRows, sortKeys, gap, out))
       this.#learn(usual, size)
       if (size <= lengthOf(out)) return resultOf(out, size)
       const whole = allocateNow(size)
@@ -293,12 +326,14 @@ class Press {
     }
   }
 
-  async #print(tape: Tape, { gap }: Form, signal: AbortSignal | undefined): Promise<Bytes> {
+  async #print(tape: Tape, { gap, sortKeys, hasRows }: Form, signal: AbortSignal | undefined): Promise<Bytes> {
     const parts = tape.finish()
     try {
       const usual = tape.usualSize()
       const out = allocate(this.#predict(usual))
-      const size = unwrap(await run((stop) => encodeTape(parts, tape.vocabulary.lexicon, gap, out, stop), { signal }))
+      const size = unwrap(
+        await run((stop) => encodeTape(parts, tape.vocabulary.lexicon, hasRows, sortKeys, gap, out, stop), { signal }),
+      )
       this.#learn(usual, size)
       return size <= lengthOf(out) ? resultOf(out, size) : await takeLarger(parts, size, signal)
     } finally {
@@ -332,13 +367,13 @@ async function takeLarger(parts: TapeParts, size: number, signal: AbortSignal | 
 
 class Lines {
   readonly #tape: Tape
-  readonly #rules: Rules
+  readonly #concernsAll: boolean
   readonly #onBad: OnBadRow | undefined
   #index = 0
 
-  constructor(tape: Tape, rules: Rules, onBad: OnBadRow | undefined) {
+  constructor(tape: Tape, onBad: OnBadRow | undefined) {
     this.#tape = tape
-    this.#rules = rules
+    this.#concernsAll = concernsAll(tape.rules)
     this.#onBad = onBad
   }
 
@@ -348,7 +383,7 @@ class Lines {
     this.#index += 1
     const mark = this.#onBad === undefined ? undefined : tape.mark()
     try {
-      const isValue = this.#rules === NO_RULES ? captureRow(tape, row) : captureWith(tape, this.#rules, row)
+      const isValue = this.#concernsAll ? captureProperty(tape, { '': row }, '', row) : captureRow(tape, row)
       if (!isValue) throw noJson(`row ${index}`)
       tape.row()
     } catch (error) {
@@ -357,10 +392,6 @@ class Lines {
       this.#onBad(error, index)
     }
   }
-}
-
-function captureWith(tape: Tape, rules: Rules, value: unknown): boolean {
-  return captureProperty(tape, rules, { '': value }, '', value)
 }
 
 /** One result in so many is timed, and one made the other way and timed; all of the first ones are. */
@@ -405,16 +436,16 @@ class Trial {
 }
 
 /** Undefined where the engine cannot: it is too deep for its stack, or too long for a string. */
-function stringifyNow(value: unknown): Bytes | undefined {
-  let text: string | undefined
+function stringifyNow(value: unknown): Bytes | Revived | undefined {
+  let text: string | Revived | undefined
   try {
-    text = stringifyJson(value)
+    text = stringify(value)
   } catch (error) {
     if (isLimit(error)) return undefined
     throw error
   }
   if (text === undefined) throw noJson('the value')
-  return slab.write(text) ?? utf8Of(text)
+  return typeof text === 'string' ? (slab.write(text) ?? utf8Of(text)) : text
 }
 
 function utf8Of(text: string): Bytes {
@@ -471,17 +502,63 @@ onIdle(releaseSegments)
 const slab = new SharedSlab()
 const shared = new Press()
 
-function readForm(replacer: unknown, space: unknown, newline: unknown): Form {
+type Given<T> = { readonly [K in keyof T]?: unknown }
+
+function readForm(options: Given<EncodeOptions>): Form {
+  const { space, newline } = options
   const hasNewline = readBoolean('options.newline', newline, false)
-  const rules = readReplacer(replacer)
-  return { rules, gap: readSpace(space), newline: hasNewline }
+  return { ...readRowForm(options), gap: readSpace(space), newline: hasNewline }
+}
+
+/** What rows have of it. */
+function readRowForm(options: Given<EncodeLinesOptions>): Form {
+  const sortKeys = readBoolean('options.sortKeys', options.sortKeys, false)
+  return { ...DEFAULT_FORM, rules: readRules(options), sortKeys }
+}
+
+const TYPED_ARRAYS = tableOf({ object: 'object', array: 'array', base64: 'base64' } as const)
+const BIGINTS = tableOf({ throw: 'throw', number: 'number', string: 'string' } as const)
+const NON_FINITE = tableOf({ null: false, throw: true })
+
+/** The very NO_RULES where they are those. */
+function readRules(options: Given<EncodeLinesOptions>): Rules {
+  const { replacer, typedArrays, bigint, nonFinite, circular, default: ask } = options
+  const rules: Rules = {
+    ...readReplacer(replacer),
+    typedArrays: choose('options.typedArrays', typedArrays, TYPED_ARRAYS, NO_RULES.typedArrays),
+    bigint: choose('options.bigint', bigint, BIGINTS, NO_RULES.bigint),
+    isFinite: choose('options.nonFinite', nonFinite, NON_FINITE, NO_RULES.isFinite),
+    circular: readCircular(circular),
+    ask: readAsk(ask),
+  }
+  return isEngines(rules) ? NO_RULES : rules
+}
+
+function readCircular(circular: unknown): string | undefined {
+  if (circular === undefined || circular === 'throw') return undefined
+  if (typeof circular !== 'object' || circular === null) {
+    throw invalidType('options.circular', "'throw' or of type object", circular)
+  }
+  checkKeys(circular, CIRCULAR_KEYS, 'options.circular')
+  const { text } = circular as { readonly text?: unknown }
+  if (typeof text !== 'string') throw invalidType('options.circular.text', 'of type string', text)
+  return text
+}
+
+const CIRCULAR_KEYS = tableOf({ text: true })
+
+function readAsk(ask: unknown): Rules['ask'] {
+  if (ask === undefined) return undefined
+  // oxlint-disable-next-line typescript/no-unsafe-type-assertion
+  if (typeof ask === 'function') return ask as NonNullable<Rules['ask']>
+  throw invalidType('options.default', 'of type function', ask)
 }
 
 /** As JSON.stringify reads it: what is neither function nor array is as if it were not there. */
-function readReplacer(replacer: unknown): Rules {
+function readReplacer(replacer: unknown): Pick<Rules, 'replace' | 'keys'> {
   // oxlint-disable-next-line typescript/no-unsafe-type-assertion
-  if (typeof replacer === 'function') return { replace: replacer as NonNullable<Rules['replace']>, keys: undefined }
-  if (!isArray(replacer)) return NO_RULES
+  if (typeof replacer === 'function') return { replace: replacer as Replace, keys: undefined }
+  if (!isArray(replacer)) return { replace: undefined, keys: undefined }
   const keys: string[] = []
   const seen = newSet<string>()
   const add = (key: string): void => {

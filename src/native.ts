@@ -17,6 +17,7 @@ export {
   encodeBase64Sync,
   encodeTape,
   encodeTapeSync,
+  Fragment,
   idleBytes,
   Lane,
   Lexicon,

@@ -18,12 +18,12 @@ export function tableOf<T>(entries: Readonly<Record<string, T>>): Readonly<Recor
 }
 
 /** Refuses what is no object, and keys that are not `known`. The properties themselves are then read once each. */
-export function checkKeys(options: unknown, known: Readonly<Record<string, unknown>>): void {
-  if (typeof options !== 'object' || options === null) throw invalidType('options', 'of type object', options)
+export function checkKeys(options: unknown, known: Readonly<Record<string, unknown>>, name = 'options'): void {
+  if (typeof options !== 'object' || options === null) throw invalidType(name, 'of type object', options)
   // Inherited ones too: they are read as well.
   // oxlint-disable-next-line guard-for-in
   for (const key in options) {
-    if (!(key in known)) throw invalidValue(`options.${key}`, 'is not an option', Reflect.get(options, key))
+    if (!(key in known)) throw invalidValue(`${name}.${key}`, 'is not an option', Reflect.get(options, key))
   }
 }
 

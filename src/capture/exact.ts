@@ -20,25 +20,24 @@ import {
   keysOf,
   newMap,
   prototypeOf,
-  stringifyJson,
   toNumber,
   toText,
   truncate,
+  valueOfBigInt,
   valueOfBoolean,
+  type TypedArray,
   stringIncludes,
 } from '../intrinsics.ts'
 import { circularError } from './circular.ts'
 import { writeKey, writePrimitive, type Key } from './place.ts'
 import { isObject } from './plain.ts'
+import { isAsked } from './brands.ts'
+import { digitsOf, writeTypedArray } from './typed.ts'
+import { fragmentOf, stringify, type Revived } from './raw.ts'
+import { NO_RULES, type Rules } from './rules.ts'
+import { isUntouched } from './usual.ts'
+import { unsupported } from './pointer.ts'
 import { CLOSE_ARRAY, CLOSE_OBJECT, NULL, OPEN_ARRAY, OPEN_OBJECT, type Tape } from './tape.ts'
-
-/** `replacer`, as JSON.stringify understands it. */
-export interface Rules {
-  readonly replace: ((this: unknown, key: string, value: unknown) => unknown) | undefined
-  readonly keys: readonly string[] | undefined
-}
-
-export const NO_RULES: Rules = { replace: undefined, keys: undefined }
 
 /** What is being captured: an array, or an object with the keys it had when it was come to. */
 interface Frame {
@@ -54,8 +53,8 @@ interface Frame {
 const SET_FROM = 64
 
 /** Captures the value at `key` of `holder`. False if JSON.stringify would leave it out. */
-export function captureProperty(tape: Tape, rules: Rules, holder: object, key: string, value: unknown): boolean {
-  return new Exact(tape, rules).property(holder, key, value)
+export function captureProperty(tape: Tape, holder: object, key: string, value: unknown): boolean {
+  return new Exact(tape).property(holder, key, value)
 }
 
 /** Captures a value whose `toJSON` was read already and is `toJSON`. */
@@ -66,12 +65,12 @@ export function captureExactly(
   toJSON: unknown,
   key: Key | undefined,
 ): boolean {
-  return new Exact(tape, NO_RULES).read(name, value, toJSON, key)
+  return new Exact(tape).read(name, value, toJSON, key)
 }
 
 /** Captures an object or array that needs no more resolving. */
 export function captureContainer(tape: Tape, name: string | number, value: object): void {
-  new Exact(tape, NO_RULES).container(name, value)
+  new Exact(tape).container(name, value)
 }
 
 class Exact {
@@ -80,13 +79,9 @@ class Exact {
   #frame: Frame | undefined
   #deep: Map<unknown, number> | undefined
 
-  constructor(tape: Tape, rules: Rules) {
+  constructor(tape: Tape) {
     this.#tape = tape
-    this.#rules = rules
-  }
-
-  get #hasNoRules(): boolean {
-    return this.#rules.replace === undefined && this.#rules.keys === undefined
+    this.#rules = tape.rules
   }
 
   property(holder: object, key: string, value: unknown): boolean {
@@ -94,8 +89,7 @@ class Exact {
   }
 
   read(name: string | number, value: unknown, toJSON: unknown, key: Key | undefined): boolean {
-    const resolved = typeof toJSON === 'function' ? apply(toJSON, value, [toText(name)]) : value
-    return this.#write(name, unboxed(resolved), key) && this.#run()
+    return this.#write(name, unboxed(this.#asked(this.#resolved(name, value, toJSON))), key) && this.#run()
   }
 
   container(name: string | number, value: object): void {
@@ -132,23 +126,41 @@ class Exact {
     let value = given
     if (isObject(value) || typeof value === 'bigint') {
       // oxlint-disable-next-line typescript/no-unsafe-type-assertion
-      const { toJSON } = value as { toJSON?: unknown }
-      if (typeof toJSON === 'function') value = apply(toJSON, value, [toText(name)])
+      value = this.#resolved(name, value, (value as { toJSON?: unknown }).toJSON)
     }
     if (replace !== undefined) value = apply(replace, holder, [toText(name), value])
-    return this.#write(name, unboxed(value), key)
+    return this.#write(name, unboxed(this.#asked(value)), key)
+  }
+
+  #resolved(name: string | number, value: unknown, toJSON: unknown): unknown {
+    if (typeof toJSON !== 'function' || isUntouched(this.#rules, value, toJSON)) return value
+    if (isObject(value) && fragmentOf(value) !== undefined) return value
+    return apply(toJSON, value, [toText(name)])
+  }
+
+  /** What `default` makes of it. */
+  #asked(value: unknown): unknown {
+    const { ask } = this.#rules
+    if (ask === undefined || !isAsked(value)) return value
+    const answer: unknown = apply(ask, undefined, [value])
+    return answer === undefined ? value : answer
   }
 
   /** False, with nothing written, for what has no JSON. */
   #write(name: string | number, value: unknown, key: Key | undefined): boolean {
     switch (typeof value) {
-      case 'string':
       case 'number':
+        // NaN, or infinite.
+        if (this.#rules.isFinite && value - value !== 0) throw unsupported(this.#tape, name, value)
+        writePrimitive(this.#tape, name, value, key)
+        return true
+      case 'string':
       case 'boolean':
         writePrimitive(this.#tape, name, value, key)
         return true
       case 'bigint':
-        throw new TypeError('Do not know how to serialize a BigInt')
+        this.#bigint(name, value, key)
+        return true
       case 'object':
         if (value === null) {
           writePrimitive(this.#tape, name, value, key)
@@ -162,24 +174,40 @@ class Exact {
     }
   }
 
+  #bigint(name: string | number, value: bigint, key: Key | undefined): void {
+    const tape = this.#tape
+    const digits = digitsOf(this.#rules, value)
+    if (this.#rules.bigint === 'string') {
+      writePrimitive(tape, name, digits, key)
+      return
+    }
+    writeKey(tape, key, name)
+    tape.json(digits, 0, digits.length)
+  }
+
   #object(name: string | number, value: object): void {
-    if (isRawJson(value)) {
-      this.#tape.json(value.rawJSON, 0, value.rawJSON.length)
+    const fragment = fragmentOf(value)
+    if (fragment !== undefined) this.#tape.raw(fragment)
+    else if (isRawJson(value)) this.#tape.json(value.rawJSON, 0, value.rawJSON.length)
+    else if (isTypedArray(value)) this.#typedArray(name, value)
+    else this.#open(name, value)
+  }
+
+  #typedArray(name: string | number, value: TypedArray): void {
+    const tape = this.#tape
+    if (this.#rules.typedArrays !== 'object') {
+      writeTypedArray(tape, name, value)
       return
     }
-    const text =
-      this.#hasNoRules && isTypedArray(value) && !hasToJson(value) ? stringified(value, this.#tape.depth) : undefined
-    if (text !== undefined) {
-      // Its keys are as many as its elements; nobody makes them faster than the engine.
-      this.#tape.json(text, 0, text.length)
-      return
-    }
-    this.#open(name, value)
+    // Its keys are as many as its elements; nobody makes them faster than the engine.
+    const text = stringified(tape, value)
+    if (typeof text === 'string') tape.json(text, 0, text.length)
+    else this.#open(name, text?.value ?? value)
   }
 
   #open(name: string | number, value: object): void {
     const tape = this.#tape
-    this.#enter(name, value)
+    if (!this.#enter(name, value)) return
     if (isArray(value)) {
       const length = lengthOfArray(value)
       tape.literal(OPEN_ARRAY)
@@ -199,17 +227,16 @@ class Exact {
     this.#frame = { value: value as Record<string, unknown>, keys, length: keys.length, at: 0, outer: this.#frame }
   }
 
-  #enter(name: string | number, value: object): void {
+  /** As `enter`. */
+  #enter(name: string | number, value: object): boolean {
     const tape = this.#tape
-    if (tape.depth < SET_FROM) {
-      enter(tape, name, value)
-      return
-    }
+    if (tape.depth < SET_FROM) return enter(tape, name, value)
     this.#deep ??= placesOf(tape.path, tape.depth)
     const start = this.#deep.get(value)
-    if (start !== undefined) throw circularError(tape.path, tape.names, start, tape.depth, name)
+    if (start !== undefined) return meetAgain(tape, start, name)
     this.#deep.set(value, tape.depth)
     push(tape, name, value)
+    return true
   }
 
   #leave(value: object): void {
@@ -235,16 +262,17 @@ export function hasToJson(value: object): boolean {
 const CIRCULAR = /^Converting circular structure/
 
 /**
- * What the engine makes of a value. Undefined where it gives up and we do not: for depth and length; and for circles
- * that may begin at an ancestor, which it does not see.
+ * What the engine makes of a container, whose `toJSON` was read. Undefined where it may not be asked, or gives up and we
+ * do not: for depth and length; and for circles that may begin at an ancestor, which it does not see.
  */
-export function stringified(value: unknown, ancestors: number): string | undefined {
+export function stringified(tape: Tape, value: object): string | Revived | undefined {
+  if (tape.rules !== NO_RULES || hasToJson(value)) return undefined
   try {
-    return stringifyJson(value)
+    return stringify(value)
   } catch (error) {
     if (isLimit(error)) return undefined
     const isCircle = error instanceof TypeError && execRegExp(CIRCULAR, error.message) !== null
-    if (0 < ancestors && isCircle && isEngines(error)) return undefined
+    if (0 < tape.depth && isCircle && isEngines(error)) return undefined
     throw error
   }
 }
@@ -263,13 +291,23 @@ function isEngines({ stack, message }: Error): boolean {
   return has('stringify') || has('JSON.stringify')
 }
 
-/** Puts a container on the path; throws what JSON.stringify does for one that is there already. */
-export function enter(tape: Tape, name: string | number, value: object): void {
+/**
+ * Puts a container on the path. For one that is there already it throws what JSON.stringify does; or writes what the
+ * rules say instead, and tells that it is done.
+ */
+export function enter(tape: Tape, name: string | number, value: object): boolean {
   const { path, depth } = tape
-  for (let index = depth - 1; 0 <= index; index -= 1) {
-    if (path[index] === value) throw circularError(path, tape.names, index, depth, name)
-  }
+  for (let index = depth - 1; 0 <= index; index -= 1) if (path[index] === value) return meetAgain(tape, index, name)
   push(tape, name, value)
+  return true
+}
+
+function meetAgain(tape: Tape, start: number, name: string | number): false {
+  const { circular } = tape.rules
+  if (circular === undefined) throw circularError(tape.path, tape.names, start, tape.depth, name)
+  tape.room()
+  tape.string(circular)
+  return false
 }
 
 function push(tape: Tape, name: string | number, value: object): void {
@@ -284,7 +322,7 @@ function unboxed(value: unknown): unknown {
   if (isNumberObject(value)) return toNumber(value)
   if (isStringObject(value)) return toText(value)
   if (isBooleanObject(value)) return valueOfBoolean(value)
-  if (isBigIntObject(value)) throw new TypeError('Do not know how to serialize a BigInt')
+  if (isBigIntObject(value)) return valueOfBigInt(value)
   return value
 }
 

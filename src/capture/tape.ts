@@ -10,12 +10,14 @@ import {
   byteLengthOfText,
   defineProperty,
   execRegExp,
+  lengthOf,
   setBytes,
   writeLatin1,
   writeUtf16,
 } from '../intrinsics.ts'
-import { bindDesk, check, TapeParts, TapeSegment, type Slab } from '../native.ts'
+import { bindDesk, check, TapeParts, TapeSegment, type Fragment, type Slab } from '../native.ts'
 import type { Vocabulary } from './place.ts'
+import { NO_RULES, type Rules } from './rules.ts'
 
 // 0 is the tag of an integer.
 export const DOUBLE = 1
@@ -42,8 +44,9 @@ export const OPEN_OBJECT: number = (1 << 4) | OPEN
 export const CLOSE_ARRAY: number = CLOSE
 export const CLOSE_OBJECT: number = (1 << 4) | CLOSE
 const ROW = EXTRA
-const BUFFER = (1 << 4) | EXTRA
-const LONG_BUFFER = (2 << 4) | EXTRA
+const BYTES = (1 << 4) | EXTRA
+const LONG_BYTES = (2 << 4) | EXTRA
+const RAW = (3 << 4) | EXTRA
 
 /** Payloads of `NAME` and `TEXT`: where the characters are. */
 const IN_LATIN1 = 0
@@ -198,6 +201,8 @@ function blank<T>(element: T): T[] {
 
 export class Tape {
   readonly vocabulary: Vocabulary
+  /** What the options of the call say. */
+  rules: Rules = NO_RULES
   readonly #desk: Segment
   readonly #header: Int32Array
   readonly #encodeDesk: () => void
@@ -432,23 +437,35 @@ export class Tape {
     this.doubles[this.d++] = time
   }
 
-  /** What `Buffer.prototype.toJSON` makes of bytes. */
-  buffer(value: Uint8Array, length: number): void {
+  /** Bytes, to be written as `form` says: see `typed.ts`. */
+  bytes(form: number, value: Uint8Array): void {
     this.room()
+    const length = lengthOf(value)
     if (LONG_STRING <= length) {
       this.parts ??= new TapeParts()
       check(this.parts.addBytes(value))
       this.longSize += length * 4
-      this.words[this.w++] = LONG_BUFFER
+      this.words[this.w++] = LONG_BYTES
+      this.words[this.w++] = form
       this.words[this.w++] = this.longs++
       return
     }
     this.#byteRoom(length)
-    this.words[this.w++] = BUFFER
+    this.words[this.w++] = BYTES
+    this.words[this.w++] = form
     this.words[this.w++] = length
     // Memory that is gone has no length, and cannot be read.
     if (0 < length) setBytes(this.segment.bytes, value, this.b)
     this.b += length
+  }
+
+  /** JSON as it is. */
+  raw(fragment: Fragment): void {
+    this.room()
+    this.parts ??= new TapeParts()
+    this.longSize += this.parts.addFragment(fragment)
+    this.words[this.w++] = RAW
+    this.words[this.w++] = this.longs++
   }
 
   literal(word: number): void {

@@ -2,11 +2,13 @@
 
 import { hasToJson } from './exact.ts'
 import { isObject } from './plain.ts'
+import type { Rules } from './rules.ts'
 import type { Tape } from './tape.ts'
 import {
   apply,
   arrayPrototype,
   descriptorOf,
+  isTypedArray,
   isUint8Array,
   objectPrototype,
   ownKeysOf,
@@ -92,6 +94,11 @@ export function isPlainBuffer(value: object): value is Uint8Array {
     ownKeysOf(arrayPrototype).length === ARRAY_KEYS &&
     ownKeysOf(objectPrototype).length === OBJECT_KEYS
   )
+}
+
+/** Whether the rules keep the bytes that its `toJSON`, that of Buffers, would make an object of. */
+export function isUntouched({ typedArrays }: Rules, value: unknown, toJSON: unknown): boolean {
+  return typedArrays !== 'object' && isTypedArray(value) && toJSON === descriptorOf(bufferPrototype, 'toJSON')?.value
 }
 
 function getterOfLength(): unknown {

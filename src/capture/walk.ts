@@ -15,17 +15,18 @@ import {
   isTypedArray,
   keysOf,
   leastOf,
-  lengthOf,
   mostOf,
   newSet,
   objectPrototype,
   prototypeOf,
   toText,
 } from '../intrinsics.ts'
-import { captureContainer, captureExactly, captureProperty, enter, hasToJson, NO_RULES, stringified } from './exact.ts'
+import { captureContainer, captureExactly, captureProperty, enter, stringified } from './exact.ts'
 import { generate, type Capture, type Spot } from './generate.ts'
 import { Sketch } from './sketch.ts'
-import { bufferToJSON, dateJson, dateToJSON, isPlainBuffer } from './usual.ts'
+import { fragmentOf } from './raw.ts'
+import { BUFFER } from './typed.ts'
+import { bufferToJSON, dateJson, dateToJSON, isPlainBuffer, isUntouched } from './usual.ts'
 import { makeCopyDoubles, makeCopyInts, type Copy } from './loops.ts'
 import { hasEnumerable, isPlainPrototype } from './plain.ts'
 import {
@@ -83,13 +84,13 @@ const SAMPLES = 24
 
 /** Captures a value. False if JSON.stringify would make it undefined. */
 export function captureValue(tape: Tape, value: unknown): boolean {
-  if (hasEnumerable(objectPrototype)) return captureProperty(tape, NO_RULES, { '': value }, '', value)
+  if (hasEnumerable(objectPrototype)) return captureProperty(tape, { '': value }, '', value)
   return walkRoot(tape, value, tape.vocabulary.root)
 }
 
 /** A row: like the elements of an array, but each a value of its own. */
 export function captureRow(tape: Tape, row: unknown): boolean {
-  if (hasEnumerable(objectPrototype)) return captureProperty(tape, NO_RULES, { '': row }, '', row)
+  if (hasEnumerable(objectPrototype)) return captureProperty(tape, { '': row }, '', row)
   return walkRoot(tape, row, tape.vocabulary.rows)
 }
 
@@ -136,9 +137,11 @@ export function walkRead(
     tape.date(time)
     return true
   }
+  if (isUntouched(tape.rules, value, toJSON) || fragmentOf(value) !== undefined)
+    return captureExactly(tape, name, value, undefined, key)
   if (toJSON === bufferToJSON && isPlainBuffer(value)) {
     writeKey(tape, key, name)
-    tape.buffer(value, lengthOf(value))
+    tape.bytes(BUFFER, value)
     return true
   }
   return walkAnswer(tape, name, apply(toJSON, value, [toText(name)]), key, place)
@@ -186,7 +189,7 @@ function toJsonOf(value: object): unknown {
 function isPlain(value: object): boolean {
   const prototype = prototypeOf(value)
   if (prototype === objectPrototype) return true
-  if (isBoxed(value) || isRawJson(value) || isTypedArray(value)) return false
+  if (isBoxed(value) || isRawJson(value) || isTypedArray(value) || fragmentOf(value) !== undefined) return false
   return prototype === null || isPlainPrototype(prototype)
 }
 
@@ -198,10 +201,10 @@ function walkKeys(tape: Tape, name: string | number, value: Record<string, unkno
   }
   if (0 < place.hopeless) {
     place.hopeless -= 1
-    stringifyObject(tape, name, value)
+    stringifyContainer(tape, name, value)
     return
   }
-  enter(tape, name, value)
+  if (!enter(tape, name, value)) return
   tape.literal(OPEN_OBJECT)
   // Of its own keys, not of those in their values.
   let score = 0
@@ -284,11 +287,11 @@ function mispredicted(tape: Tape, place: Place, previous: Key | undefined, name:
   return key
 }
 
-/** The object as text, from where all that is learned from its keys would be lost. */
-function stringifyObject(tape: Tape, name: string | number, value: object): void {
-  const text = hasToJson(value) ? undefined : stringified(value, tape.depth)
-  if (text === undefined) captureContainer(tape, name, value)
-  else tape.json(text, 0, text.length)
+/** A container as text, from where all that is learned from its keys would be lost. */
+function stringifyContainer(tape: Tape, name: string | number, value: object): void {
+  const text = stringified(tape, value)
+  if (typeof text === 'string') tape.json(text, 0, text.length)
+  else captureContainer(tape, name, text?.value ?? value)
 }
 
 function walkArray(tape: Tape, name: string | number, value: readonly unknown[], place: Place): void {
@@ -296,9 +299,14 @@ function walkArray(tape: Tape, name: string | number, value: readonly unknown[],
     captureContainer(tape, name, value)
     return
   }
-  enter(tape, name, value)
+  const { length } = value
+  if ((place.isWild || 0 < place.light) && areWild(value, length, place)) {
+    stringifyContainer(tape, name, value)
+    return
+  }
+  if (!enter(tape, name, value)) return
   tape.literal(OPEN_ARRAY)
-  walkElements(tape, value, 0, value.length, place)
+  walkElements(tape, value, 0, length, place)
   tape.literal(CLOSE_ARRAY)
   tape.depth -= 1
 }
@@ -307,10 +315,6 @@ function walkArray(tape: Tape, name: string | number, value: readonly unknown[],
 export function walkElements(tape: Tape, value: readonly unknown[], start: number, length: number, place: Place): void {
   let index = start
   let before = tape.score
-  if (start === 0 && (place.isWild || 0 < place.light) && areWild(value, length, place)) {
-    stringifyElements(tape, value, length)
-    return
-  }
   if (!place.isWild) index = runCaptures(tape, value, index, length, place)
   let haveLearned = false
   let judgement = index + WINDOW
@@ -424,18 +428,6 @@ function walkHopeless(tape: Tape, value: readonly unknown[], start: number, leng
     walkElement(tape, index, value[index], place)
   }
   place.hopeless = 0
-}
-
-/** All of an array that nothing was read of yet, but its length and its `toJSON`. */
-function stringifyElements(tape: Tape, value: readonly unknown[], length: number): void {
-  const text = value.length === length && !hasToJson(value) ? stringified(value, tape.depth - 1) : undefined
-  if (text !== undefined) {
-    tape.json(text, 1, text.length - 1)
-    return
-  }
-  for (let index = 0; index < length; index += 1) {
-    if (!captureProperty(tape, NO_RULES, value, toText(index), value[index])) tape.literal(NULL)
-  }
 }
 
 /** An element that a run has read and that is no part of it. */

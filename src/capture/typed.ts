@@ -1,0 +1,60 @@
+/** Typed arrays as their bytes, and bigints as digits. */
+
+import { bytesOf, kindOf, lengthOfTyped, toText, type TypedArray } from '../intrinsics.ts'
+import { unsupported } from './pointer.ts'
+import type { Rules } from './rules.ts'
+import type { Tape } from './tape.ts'
+
+/** How the elements are written; `Form` of `crates/json/src/tape.rs`. */
+const AS_NUMBERS = 0
+const AS_BASE64 = 1
+const AS_STRINGS = 2
+const AS_BUFFER = 3
+
+/** What `Buffer.prototype.toJSON` makes of bytes. */
+export const BUFFER: number = (1 << 2) | AS_BUFFER
+
+/** `Kind` there. */
+const KINDS: Readonly<Record<string, number>> = Object.assign(Object.create(null), {
+  Int8Array: 0,
+  Uint8Array: 1,
+  Uint8ClampedArray: 1,
+  Int16Array: 2,
+  Uint16Array: 3,
+  Int32Array: 4,
+  Uint32Array: 5,
+  Float16Array: 6,
+  Float32Array: 7,
+  Float64Array: 8,
+  BigInt64Array: 9,
+  BigUint64Array: 10,
+})
+const FLOATS = 6
+const BIGINTS = 9
+
+/** At `name` in the container that is captured now; its key is written. */
+export function writeTypedArray(tape: Tape, name: string | number, value: TypedArray): void {
+  const { rules } = tape
+  const kind = KINDS[kindOf(value)] ?? BIGINTS
+  let form = rules.typedArrays === 'base64' ? AS_BASE64 : AS_NUMBERS
+  if (form === AS_NUMBERS) {
+    if (BIGINTS <= kind && 0 < lengthOfTyped(value)) digitsOf(rules, 0n)
+    if (BIGINTS <= kind && rules.bigint === 'string') form = AS_STRINGS
+    if (rules.isFinite && FLOATS <= kind && kind < BIGINTS) refuseNonFinite(tape, name, value)
+  }
+  tape.bytes((kind << 2) | form, bytesOf(value))
+}
+
+function refuseNonFinite(tape: Tape, name: string | number, value: TypedArray): void {
+  const length = lengthOfTyped(value)
+  for (let index = 0; index < length; index += 1) {
+    const number = Number(value[index])
+    if (number - number !== 0) throw unsupported(tape, name, number, index)
+  }
+}
+
+/** Throws if there are none for it. */
+export function digitsOf(rules: Rules, value: bigint): string {
+  if (rules.bigint === 'throw') throw new TypeError('Do not know how to serialize a BigInt')
+  return toText(value)
+}
