@@ -21,6 +21,7 @@ function evaluate(code: string, type: 'module' | 'commonjs'): string {
 test('the exports are what has been built', (t) => {
   t.deepEqual(Object.keys(offloop).toSorted(), [
     'OffloopError',
+    'RawJson',
     'configure',
     'createEncoder',
     'decodeBase64',
@@ -28,6 +29,7 @@ test('the exports are what has been built', (t) => {
     'encodeBase64',
     'encodeLines',
     'encodeSync',
+    'rawJson',
     'stats',
     'version',
   ])

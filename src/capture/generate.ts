@@ -19,7 +19,7 @@ import {
   valuesOf,
 } from '../intrinsics.ts'
 import { dateJson, dateToJSON } from './usual.ts'
-import type { Key, Place, Vocabulary } from './place.ts'
+import { addFirst, type Key, type Place, type Vocabulary } from './place.ts'
 import type { Sketch, Variant } from './sketch.ts'
 import {
   CLOSE_ARRAY,
@@ -38,13 +38,13 @@ import {
   type Tape,
 } from './tape.ts'
 import { makeCopyDoubles, makeCopyInts } from './loops.ts'
-import { captureAnswer, captureNumbers, captureOther, captureRead, captureRest, captureRoot } from './walk.ts'
+import { captureAnswer, captureNumbers, captureOther, captureRead, captureRest } from './walk.ts'
 
-/**
- * Captures elements from `start` to `end`; tells where it gave up, or `end`. One for roots captures the only element and
- * tells 1; 0 if it has no JSON; or -1, with nothing read of it. So does one for objects at a place, whose `toJSON` was read.
- */
+/** Captures elements from `start` to `end`; tells where it gave up, or `end`. */
 export type Capture = (tape: Tape, value: readonly unknown[], start: number, end: number) => number
+
+/** Captures an object that is no proxy and whose `toJSON` was read; false, with nothing of it read, if it has other keys. */
+export type CaptureObject = (tape: Tape, value: object) => boolean
 
 /** So many of the samples are objects of the usual kinds, or arrays of such, or nothing is generated. */
 const LEAST_REGULAR = 0.8
@@ -111,29 +111,30 @@ const MOST_OF_PART = 16
 /** Properties between two looks at how long the rope has become. */
 const STRINGS_PER_LOOK = 32
 
-/** Undefined where the values have too little in common, or no code may be generated. */
-export function generate(vocabulary: Vocabulary, sketch: Sketch, place: Place, isRoot: boolean): Capture | undefined {
-  if ((isRoot ? sketch.usualObjects : sketch.regulars) < sketch.count * LEAST_REGULAR) return undefined
+/** Undefined where the elements have too little in common, or no code may be generated. */
+export function generate(vocabulary: Vocabulary, sketch: Sketch, place: Place): Capture | undefined {
+  if (sketch.regulars < sketch.count * LEAST_REGULAR) return undefined
+  return attempt(() => new Generator(vocabulary, sketch, false).elements(sketch, place))
+}
+
+/** The same for objects, but for those of which there is one already. */
+export function generateObject(vocabulary: Vocabulary, sketch: Sketch, place: Place): void {
+  if (sketch.objects === 0 || sketch.usualObjects < sketch.objects * LEAST_REGULAR) return
+  // Not of the list itself: arrays may have a `toJSON`.
+  const shape = sketch.usualVariants.map(({ keys }) => keys.map(literal).join()).join(';')
+  if (place.objects.some((known) => known.shape === shape)) return
+  const capture = attempt(() => new Generator(vocabulary, sketch, true).object(sketch, place))
+  if (capture !== undefined) addFirst(place.objects, { shape, capture })
+}
+
+function attempt<T>(make: () => T): T | undefined {
   try {
-    return new Generator(vocabulary, isRoot ? 'root' : 'elements', sketch).capture(sketch, place)
+    return make()
   } catch (error) {
     if (error instanceof Full || error instanceof EvalError) return undefined
     throw error
   }
 }
-
-/** Gives the objects at a place a function, if those of these keys have none. */
-function addInner(vocabulary: Vocabulary, sketch: Sketch, place: Place): void {
-  const { inner } = place
-  const variants = sketch.usualVariants
-  // Not of the list itself: arrays may have a `toJSON`.
-  const shape = variants.map(({ keys }) => keys.map(literal).join()).join(';')
-  if (variants.length === 0 || inner.length === MOST_INNER || inner.some((known) => known.shape === shape)) return
-  inner.push({ shape, capture: new Generator(vocabulary, 'inner', sketch).capture(sketch, place) })
-}
-
-/** Functions for objects of one place. */
-const MOST_INNER = 4
 
 /** Hands the variables of the function over to what else writes to the tape, and takes them back. */
 const LEAVE = 'T.w = p; T.d = q; T.text = R + r;'
@@ -144,12 +145,9 @@ const MISS = 'if (++T.missed > 2 + ((i - start) >> 2)) { T.w = p; T.d = q; T.tex
 const LOOK_AT_ROOM = `if (p > T.wordLimit - NEED || q > T.doubleLimit - NEED) { ${LEAVE} ${ENTER} }`
 const LOOK_AT_ROPE = `if (r.length > ${LONG_PART}) { ${LEAVE} T.flushLong(); ${ENTER} }`
 
-/** What calls it. */
-type Role = 'elements' | 'root' | 'inner'
-
 class Generator {
   readonly #vocabulary: Vocabulary
-  readonly #role: Role
+  readonly #isObject: boolean
   readonly #isLarge: boolean
   readonly #constants: unknown[] = []
   #variables = 0
@@ -157,21 +155,15 @@ class Generator {
   #words = 16
   readonly #frame: Frame = { need: 0 }
 
-  constructor(vocabulary: Vocabulary, role: Role, { weight }: Sketch) {
+  constructor(vocabulary: Vocabulary, { weight }: Sketch, isObject: boolean) {
     this.#vocabulary = vocabulary
-    this.#role = role
+    this.#isObject = isObject
     this.#isLarge = MOST_PROPERTIES < weight
   }
 
-  capture(sketch: Sketch, place: Place): Capture {
-    const name = this.#role === 'elements' ? undefined : ''
-    const top: Site = { x: 'e', name, index: 'i', property: undefined, place, enclosing: [], isTop: true }
-    const body = this.#value(sketch, top)
-    if (MOST_ROOM < this.#words) throw new Full()
-    this.#frame.need = this.#words
-    const source = `
-      const NEED = ${this.#words};
-      return function capture(T, v, i, n) {
+  elements(sketch: Sketch, place: Place): Capture {
+    const body = this.#value(sketch, topOf(place, undefined))
+    return this.#compile<Capture>(`function capture(T, v, i, n) {
         let p, q, W, F, R, r;
         const A = T.path, D = T.depth, B = D === 0 ? undefined : A[D - 1], start = i;
         T.missed = 0;
@@ -179,7 +171,6 @@ class Generator {
         for (; i < n; i++) {
           ${LOOK_AT_ROOM}
           const e = v[i];
-          ${this.#role === 'root' ? this.#rootGuard(sketch.usualVariants) : ''}
           ${body}
           if (r !== "") {
             R += r;
@@ -189,10 +180,30 @@ class Generator {
         }
         T.w = p; T.d = q; T.text = R;
         return i;
-      }`
+      }`)
+  }
+
+  object(sketch: Sketch, place: Place): CaptureObject {
+    const body = this.#objects(sketch, topOf(place, ''), 'return false;')
+    return this.#compile<CaptureObject>(`function capture(T, e) {
+        let p, q, W, F, R, r;
+        const A = T.path, D = T.depth, B = D === 0 ? undefined : A[D - 1];
+        ${ENTER}
+        ${body}
+        ${LEAVE}
+        if (T.text.length > ${LONG_ROPE}) T.flushLong();
+        return true;
+      }`)
+  }
+
+  // What it gives is what the caller says its source does.
+  // oxlint-disable-next-line typescript/no-unnecessary-type-parameters
+  #compile<T>(source: string): T {
+    if (MOST_ROOM < this.#words) throw new Full()
+    this.#frame.need = this.#words
     const known = helpers()
     const names = keysOf(known).concat(this.#constants.map((_, index) => `C${index}`))
-    const make = compile<Capture>(names, `"use strict"; ${source}`)
+    const make = compile<T>(names, `"use strict"; const NEED = ${this.#words}; return ${source}`)
     return apply(make, undefined, valuesOf(known).concat(this.#constants))
   }
 
@@ -215,13 +226,12 @@ class Generator {
 
   /** Statements that capture the value. */
   #value(sketch: Sketch, site: Site): string {
-    const { x, property, place, isTop } = site
+    const { x, property, isTop } = site
     this.#words += 4
     const miss = isTop ? MISS : ''
     const at = `T, p, q, R + r, ${this.#spot(site)}`
     const other = `{ captureOther(${x}, ${at}); ${TAKE} ${miss} }`
-    const read =
-      isTop && this.#role !== 'elements' ? this.#refuse(x, place) : `{ captureRead(${x}, t, ${at}); ${TAKE} ${miss} }`
+    const read = `{ captureRead(${x}, t, ${at}); ${TAKE} ${miss} }`
     const answer = `{ captureAnswer(${at}); ${TAKE} ${miss} }`
     const branches = [
       { count: sketch.strings, test: `typeof ${x} === "string"`, body: () => this.#string(sketch, x, property, other) },
@@ -241,12 +251,6 @@ class Generator {
     ]
     const used = branches.filter(({ count }) => 0 < count).toSorted((a, b) => b.count - a.count)
     return used.map(({ test, body }) => `if (${test}) { ${body()} } else `).join('') + other
-  }
-
-  /** What leaves a value that is no element. Of an inner one nothing was read, or written. */
-  #refuse(x: string, place: Place): string {
-    if (this.#role === 'inner') return 'return -1;'
-    return `{ ${LEAVE} return captureRoot(T, ${x}, t, ${this.#constant(place)}) ? 1 : 0; }`
   }
 
   /** What tells captureOther and its like where they are: a constant, and the variables that belong to it. */
@@ -279,27 +283,32 @@ class Generator {
 
   /** Of what is an object and no proxy. Its `toJSON` comes first, as it does for JSON.stringify; V8 knows its shape from there. */
   #object(sketch: Sketch, site: Site, read: string, answer: string): string {
-    const { x, property, enclosing } = site
+    const { x, property } = site
+    const plain = this.#objects(sketch, site, read)
+    if (sketch.dates === 0) return `const t = ${x}.toJSON; if (typeof t === "function") ${read} else ${plain}`
+    const m = this.#variable('m')
+    const date = `const ${m} = dateJson(T, ${x}); if (${m} !== undefined) { ${keyWord(property)} W[p++] = ${DATE}; F[q++] = ${m}; } else ${answer}`
+    return `const t = ${x}.toJSON; if (typeof t === "function") { if (t === dateToJSON && isDate(${x})) { ${date} } else ${read} } else ${plain}`
+  }
+
+  /** Of what is no proxy and has no `toJSON`. `other` is for what it does not know. */
+  #objects(sketch: Sketch, site: Site, other: string): string {
+    const { x, place, enclosing, isTop } = site
     const isNew = enclosing
       .map((outer) => `${x} !== ${outer.x}`)
       .concat(`${x} !== B`, `(D < 2 || isOff(A, D - 1, ${x}))`)
       .join(' && ')
     const branches: string[] = []
-    const elements = 0 < sketch.arrays ? this.#elements(sketch, site, read) : undefined
+    const elements = 0 < sketch.arrays ? this.#elements(sketch, site, other) : undefined
     if (elements !== undefined) branches.push(`if (isArray(${x}) && ${isNew}) { ${elements} }`)
     const variants = sketch.usualVariants
-    if (this.#isPart(sketch, site.isTop)) addInner(this.#vocabulary, sketch, site.place)
+    if (this.#isPart(sketch, isTop)) generateObject(this.#vocabulary, sketch, place)
     else if (0 < variants.length) {
       const blocks = variants.map((variant) => this.#variant(variant, site))
-      const block = blocks.reduceRight((otherwise, make) => make(otherwise), read)
+      const block = blocks.reduceRight((otherwise, make) => make(otherwise), other)
       branches.push(`if ((${this.#isOfPrototype(variants, x)}) && ${isNew}) { ${block} }`)
     }
-    const plain = branches.concat(read).join(' else ')
-    if (site.isTop && this.#role === 'inner') return plain
-    if (sketch.dates === 0) return `const t = ${x}.toJSON; if (typeof t === "function") ${read} else ${plain}`
-    const m = this.#variable('m')
-    const date = `const ${m} = dateJson(T, ${x}); if (${m} !== undefined) { ${keyWord(property)} W[p++] = ${DATE}; F[q++] = ${m}; } else ${answer}`
-    return `const t = ${x}.toJSON; if (typeof t === "function") { if (t === dateToJSON && isDate(${x})) { ${date} } else ${read} } else ${plain}`
+    return branches.concat(other).join(' else ')
   }
 
   /** Whether it is to have a function of its own. */
@@ -313,22 +322,15 @@ class Generator {
     return prototypes.map((prototype) => `prototypeOf(${x}) === ${this.#prototype(prototype)}`).join(' || ')
   }
 
-  /** Leaves what is not of `variants`, with nothing read of it. */
-  #rootGuard(variants: readonly Variant[]): string {
-    const blocks = variants.map(({ keys }) => {
-      const [guard, isOne] = this.#keyGuard(keys, 'e')
-      // Before all of its keys are looked at, which may be many: whether it has the last one.
-      const last = literal(keys[keys.length - 1] ?? '')
-      return `if (!known && ${last} in e) { ${guard} known = ${isOne}; }`
-    })
-    return `let known = false; if (!isProxy(e) && (${this.#isOfPrototype(variants, 'e')})) { ${blocks.join(' ')} } if (!known) return -1;`
-  }
-
-  /** What finds out whether these are the keys of `x`, and what then is true. */
-  #keyGuard(keys: readonly string[], x: string): readonly [guard: string, isOne: string] {
+  /** What finds out whether these are the keys of the value, and what then is true. */
+  #keyGuard(keys: readonly string[], { x, isTop }: Site): readonly [guard: string, isOne: string] {
     const g = this.#variable('g')
     const loop = `for (const k in ${x}) { if (${g}.key !== k) { ${g} = undefined; break; } ${g} = ${g}.next; }`
-    return [`let ${g} = ${this.#constant(chain(keys))}; ${loop}`, `${g} === END`]
+    const begin = `let ${g} = ${this.#constant(chain(keys))};`
+    const isOne = `${g} === END`
+    if (!isTop || !this.#isObject) return [`${begin} ${loop}`, isOne]
+    // Before all its keys are listed, which may be many: whether it has the last one.
+    return [`${begin} if (${literal(keys[keys.length - 1] ?? '')} in ${x}) { ${loop} } else ${g} = undefined;`, isOne]
   }
 
   #prototype(prototype: object): string {
@@ -354,7 +356,7 @@ class Generator {
       return `${look} const ${y} = ${x}[${literal(k)}]; ${body}`
     })
     this.#words += 4
-    const guard = this.#keyGuard(keys, x)
+    const guard = this.#keyGuard(keys, site)
     const body = `${LOOK_AT_ROPE} W[p++] = ${open}; ${properties.join('\n')} W[p++] = ${CLOSE_OBJECT};`
     return (otherwise) => `{ ${guard[0]} if (${guard[1]}) { ${body} } else ${otherwise} }`
   }
@@ -398,6 +400,10 @@ class Generator {
 /** What encloses the values inside of it. */
 function inside({ x, name, index, enclosing }: Site): Enclosing {
   return enclosing.concat({ x, name, index })
+}
+
+function topOf(place: Place, name: string | undefined): Site {
+  return { x: 'e', name, index: 'i', property: undefined, place, enclosing: [], isTop: true }
 }
 
 function number(x: string, property: Property | undefined): string {
@@ -449,7 +455,6 @@ function helpers(): Readonly<Record<string, unknown>> {
     dateJson,
     dateToJSON,
     captureAnswer,
-    captureRoot,
     captureOther,
     captureRead,
     captureNumbers,

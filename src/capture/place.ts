@@ -2,7 +2,7 @@
 
 import { leastOf, mostOf, newMap, newSet, stringifyJson, toText } from '../intrinsics.ts'
 import { Lexicon } from '../native.ts'
-import type { Capture } from './generate.ts'
+import type { Capture, CaptureObject } from './generate.ts'
 import type { Sketch } from './sketch.ts'
 import { ENTRY, FALSE, NAME, NULL, TRUE, type Tape } from './tape.ts'
 
@@ -15,9 +15,9 @@ const MOST_SEEN = 1024
 export class Vocabulary {
   readonly lexicon: Lexicon = new Lexicon()
   /** Of whole values, of the elements of whole values that are arrays, and of rows. */
-  readonly root: Place = new Place()
+  readonly root: Place = new Place(true)
   readonly elements: Place = new Place()
-  readonly rows: Place = new Place()
+  readonly rows: Place = new Place(true)
   readonly #keys = newMap<string, number>()
   /** Keys that came once. */
   readonly #seen = newSet<string>()
@@ -101,21 +101,20 @@ export function giveUp(place: Place): void {
 /** More functions at one place are forgotten. */
 const MOST_CAPTURES = 8
 
-export function addCapture(captures: Capture[], capture: Capture): void {
-  moveToFront(captures, capture, leastOf(captures.length, MOST_CAPTURES - 1))
+export function addFirst<T>(list: T[], item: T): void {
+  moveToFront(list, item, leastOf(list.length, MOST_CAPTURES - 1))
 }
 
 /** It was of use. */
-export function preferCapture(place: Place, captures: Capture[], at: number): void {
+export function prefer(place: Place, list: unknown[], at: number): void {
   place.attempts = 0
-  const capture = captures[at]
-  if (0 < at && capture !== undefined) moveToFront(captures, capture, at)
+  if (0 < at) moveToFront(list, list[at], at)
 }
 
 /** Puts it before those that stand before `at`, in the place of the one there. */
-function moveToFront(captures: Capture[], capture: Capture, at: number): void {
-  for (let index = at; 0 < index; index -= 1) captures[index] = captures[index - 1] ?? capture
-  captures[0] = capture
+function moveToFront<T>(list: T[], item: T, at: number): void {
+  for (let index = at; 0 < index; index -= 1) list[index] = list[index - 1] ?? item
+  list[0] = item
 }
 
 /** A key at one place: its word, which key followed it last, and the place of its value. */
@@ -138,13 +137,15 @@ export class Key {
 }
 
 /** A function for objects of one shape. */
-interface Inner {
+interface Objects {
   readonly shape: string
-  readonly capture: Capture
+  readonly capture: CaptureObject
 }
 
 /** Where a value stands, whichever value it is: behind which keys. The elements of an array share its place. */
 export class Place {
+  /** Values of calls stand there. */
+  readonly isRoot: boolean
   readonly keys: Map<string, Key> = newMap()
   first: Key | undefined = undefined
   /** How many more values are left to JSON.stringify, since their keys were not to be predicted. */
@@ -153,10 +154,8 @@ export class Place {
   penance = 0
   /** The functions that were generated for the elements of an array here, the latest of use first. */
   readonly captures: Capture[] = []
-  /** Those for the values of calls. */
-  readonly roots: Capture[] = []
-  /** Those for the objects here, where they are too large to be part of another. */
-  readonly inner: Inner[] = []
+  /** Those for the objects here: values of calls, and what is too large to be part of another function. */
+  readonly objects: Objects[] = []
   /** What it is to be generated from. */
   sketch: Sketch | undefined = undefined
   /** Functions generated of late; fewer as time goes on, and none once one is of use. */
@@ -167,6 +166,10 @@ export class Place {
   isWild = false
   /** How many more arrays of light objects are left to JSON.stringify, since no function could be generated. */
   light = 0
+
+  constructor(isRoot = false) {
+    this.isRoot = isRoot
+  }
 }
 
 /** What stands before the value of a property; nothing before an element. */

@@ -22,7 +22,7 @@ import {
   toText,
 } from '../intrinsics.ts'
 import { captureContainer, captureExactly, captureProperty, enter, stringified } from './exact.ts'
-import { generate, type Capture, type Spot } from './generate.ts'
+import { generate, generateObject, type Capture, type Spot } from './generate.ts'
 import { Sketch } from './sketch.ts'
 import { fragmentOf } from './raw.ts'
 import { BUFFER } from './typed.ts'
@@ -30,10 +30,10 @@ import { bufferToJSON, dateJson, dateToJSON, isPlainBuffer, isUntouched } from '
 import { makeCopyDoubles, makeCopyInts, type Copy } from './loops.ts'
 import { hasEnumerable, isPlainPrototype } from './plain.ts'
 import {
-  addCapture,
+  addFirst,
   giveUp,
   mayLearn,
-  preferCapture,
+  prefer,
   writeKey,
   writeName,
   writePrimitive,
@@ -169,12 +169,20 @@ function walkResolved(tape: Tape, name: string | number, value: object, key: Key
     walkArray(tape, name, value, place)
     return true
   }
-  if (!isPlain(value)) return captureExactly(tape, name, value, undefined, key)
-  writeKey(tape, key, name)
-  for (let at = 0; at < place.inner.length; at += 1) {
-    // Of those of other keys it reads nothing.
-    if (0 < (place.inner[at]?.capture(tape, [value], 0, 1) ?? 0)) return true
+  const { objects } = place
+  let unwritten = key
+  if (0 < objects.length) {
+    writeKey(tape, key, name)
+    unwritten = undefined
+    for (let at = 0; at < objects.length; at += 1) {
+      if (objects[at]?.capture(tape, value) !== true) continue
+      prefer(place, objects, at)
+      return true
+    }
   }
+  if (!isPlain(value)) return captureExactly(tape, name, value, undefined, unwritten)
+  if (place.isRoot && place.hopeless === 0 && mayLearn(place)) learnRoot(tape, value, place)
+  writeKey(tape, unwritten, name)
   // oxlint-disable-next-line typescript/no-unsafe-type-assertion
   walkKeys(tape, name, value as Record<string, unknown>, place)
   return true
@@ -558,7 +566,7 @@ function runCaptures(tape: Tape, value: readonly unknown[], start: number, lengt
     if (capture === undefined) break
     const before = index
     index = runCapture(tape, capture, value, index, length)
-    if (index === length || WINDOW < index - before) preferCapture(place, captures, at)
+    if (index === length || WINDOW < index - before) prefer(place, captures, at)
   }
   return index
 }
@@ -576,7 +584,7 @@ function learnElements(tape: Tape, value: readonly unknown[], end: number, place
   return attempt(() => {
     const sketch = new Sketch()
     addElements(sketch, value, mostOf(0, end - WINDOW * 2), end)
-    return addLearned(tape, sketch, place, false)
+    return addLearned(tape, sketch, place)
   })
 }
 
@@ -590,11 +598,11 @@ function attempt(toLearn: () => boolean): boolean {
   }
 }
 
-function addLearned(tape: Tape, sketch: Sketch, place: Place, isRoot: boolean): boolean {
+function addLearned(tape: Tape, sketch: Sketch, place: Place): boolean {
   place.attempts += 1
-  const capture = generate(tape.vocabulary, sketch, place, isRoot)
+  const capture = generate(tape.vocabulary, sketch, place)
   if (capture === undefined) return false
-  addCapture(isRoot ? place.roots : place.captures, capture)
+  addFirst(place.captures, capture)
   return true
 }
 
@@ -606,7 +614,7 @@ function sample(tape: Tape, value: readonly unknown[], length: number, place: Pl
     addElements(sketch, value, 0, leastOf(length, LONGEST_SAMPLE))
     if (sketch.count < SAMPLES) return false
     place.sketch = undefined
-    return addLearned(tape, sketch, place, false)
+    return addLearned(tape, sketch, place)
   })
 }
 
@@ -711,20 +719,10 @@ function goBack(tape: Tape, depth: number, { key, frame }: Spot, isWritten: bool
   tape.reserve(frame.need)
 }
 
-/** The value of a call, with what was learned from those before. */
+/** The value of a call. */
 function walkRoot(tape: Tape, value: unknown, place: Place): boolean {
   if (typeof value !== 'object' || value === null || isProxy(value)) return walk(tape, '', value, undefined, place)
-  if (isArray(value)) return walk(tape, '', value, undefined, tape.vocabulary.elements)
-  const { roots } = place
-  for (let at = 0; at < roots.length; at += 1) {
-    const capture = roots[at]
-    const outcome = capture === undefined ? -1 : capture(tape, [value], 0, 1)
-    if (capture === undefined || outcome < 0) continue
-    if (0 < at) preferCapture(place, roots, at)
-    return 0 < outcome
-  }
-  if (place.hopeless === 0 && mayLearn(place)) learnRoot(tape, value, place)
-  return walk(tape, '', value, undefined, place)
+  return walkRead(tape, '', value, toJsonOf(value), undefined, isArray(value) ? tape.vocabulary.elements : place)
 }
 
 function learnRoot(tape: Tape, value: object, place: Place): void {
@@ -733,12 +731,8 @@ function learnRoot(tape: Tape, value: object, place: Place): void {
     sketch.add(value, 0)
     if (sketch.count < SAMPLES) return false
     place.sketch = undefined
-    return addLearned(tape, sketch, place, true)
+    place.attempts += 1
+    generateObject(tape.vocabulary, sketch, place)
+    return true
   })
-}
-
-/** The value of a call whose `toJSON` is a function. */
-export function captureRoot(tape: Tape, value: object, toJSON: unknown, place: Place): boolean {
-  tape.room()
-  return walkRead(tape, '', value, toJSON, undefined, place)
 }
