@@ -7,6 +7,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use napi::bindgen_prelude::{AsyncTask, Either, Function, Uint8Array};
 use napi::{Env, JsString};
 use napi_derive::napi;
+use offloop_base64::{Alphabet, encode_into};
 use offloop_json::{
     Kernel, Long, Malformed, Memory, Segment, Tape, TranscodeError, Written, check, indent, sort,
     transcode,
@@ -269,7 +270,8 @@ impl Parts {
         let views = self.segments.iter().map(|(segment, counts)| segment.view(*counts));
         let segments = views.collect::<Result<Vec<_>, _>>()?;
         let longs = self.longs.iter().map(LongMemory::view).collect::<Vec<_>>();
-        let tape = Tape { segments: &segments, longs: &longs, lexicon, has_rows: layout.has_rows };
+        let tape =
+            Tape { segments: &segments, longs: &longs, lexicon, has_rows: layout.has_rows, base64 };
         let poll = || flag.check();
         prepare(out);
         if !layout.sort_keys && layout.gap.is_none() {
@@ -295,6 +297,11 @@ impl Parts {
         let len = indent(json, &written.raws, gap.as_bytes(), &mut memory, poll)?;
         Ok((memory, len))
     }
+}
+
+/// What there is no room for is a failure to grow, which the transcoder keeps.
+fn base64(bytes: &[u8], room: &mut [u8]) -> usize {
+    encode_into(bytes, room, Alphabet::Standard, true).unwrap_or(0)
 }
 
 impl LongMemory {
@@ -486,8 +493,13 @@ impl Desk {
         let memory = slab.as_mut().map(Held::bytes_mut).unwrap_or_default();
         let Some(room) = memory.get_mut(field(OFFSET)?..) else { return Ok(NO_ROOM) };
         let segments = [self.segment.view(counts)?];
-        let tape =
-            Tape { segments: &segments, longs: &[], lexicon: &self.lexicon, has_rows: false };
+        let tape = Tape {
+            segments: &segments,
+            longs: &[],
+            lexicon: &self.lexicon,
+            has_rows: false,
+            base64,
+        };
         match transcode(tape, self.kernel, &mut Fixed(room), || Ok(())) {
             Ok(Written { len, .. }) => Ok(i32::try_from(len).unwrap_or(NO_ROOM)),
             Err(TranscodeError::Stopped(NoRoom)) => Ok(NO_ROOM),

@@ -18,4 +18,4 @@ pub use output::Memory;
 pub use sort::sort;
 pub use tape::{Long, Malformed, Segment, Tag};
 pub use text::Kernel;
-pub use transcode::{Tape, TranscodeError, Written, transcode};
+pub use transcode::{Base64, Tape, TranscodeError, Written, transcode};

@@ -53,11 +53,17 @@ fn word(tag: Tag, payload: i32) -> i32 {
     payload << 4 | tag as i32
 }
 
+/// As many characters as base64 has, each the first byte of its three.
+fn base64(bytes: &[u8], room: &mut [u8]) -> usize {
+    let characters = bytes.chunks(3).flat_map(|three| [three[0]; 4]);
+    room.iter_mut().zip(characters).map(|(to, from)| *to = from & 63 | 64).count()
+}
+
 fn json_of(segments: &[Segment<'_>], longs: &[Long<'_>], lexicon: &Lexicon) -> String {
     let mut texts = Vec::new();
     for size in [0, 70, 1 << 16] {
         let mut memory = Growing::new(size);
-        let tape = Tape { segments, longs, lexicon, has_rows: false };
+        let tape = Tape { segments, longs, lexicon, has_rows: false, base64 };
         let Written { len, .. } = transcode(tape, Kernel::best(), &mut memory, || Ok(())).unwrap();
         texts.push(String::from_utf8(memory.bytes[..len].to_vec()).unwrap());
     }
@@ -174,7 +180,7 @@ fn a_failure_to_grow_is_told_and_nothing_is_written_outside() {
     let words = vec![word(Tag::Int, 1234); 1000];
     let segments = [Segment { words: &words, ..Segment::default() }];
     let lexicon = Lexicon::default();
-    let tape = Tape { segments: &segments, longs: &[], lexicon: &lexicon, has_rows: false };
+    let tape = Tape { segments: &segments, longs: &[], lexicon: &lexicon, has_rows: false, base64 };
     let mut memory = Growing { bytes: vec![0; 100], most: 200 };
     let outcome = transcode(tape, Kernel::best(), &mut memory, || Ok(()));
     assert_eq!(outcome, Err(TranscodeError::Stopped(Full)));
@@ -189,7 +195,7 @@ fn poll_stops_long_work() {
     let words = [word(Tag::Doubles, 1 << 20)];
     let segments = [Segment { words: &words, doubles: &doubles, ..Segment::default() }];
     let lexicon = Lexicon::default();
-    let tape = Tape { segments: &segments, longs: &[], lexicon: &lexicon, has_rows: false };
+    let tape = Tape { segments: &segments, longs: &[], lexicon: &lexicon, has_rows: false, base64 };
     let mut polls = 0;
     let outcome = transcode(tape, Kernel::best(), &mut Growing::new(8 << 20), || {
         polls += 1;
@@ -383,7 +389,7 @@ proptest! {
             Segment { words: &words, doubles: &doubles, bytes: &bytes, rope: &rope, runs: &runs };
         let longs = [Long { bytes: &bytes, is_wide: bytes.len().is_multiple_of(2) }];
         let segments = [segment, segment];
-        let tape = Tape { segments: &segments, longs: &longs, lexicon: &lexicon, has_rows: true };
+        let tape = Tape { segments: &segments, longs: &longs, lexicon: &lexicon, has_rows: true, base64 };
         let mut memory = Growing::new(size);
         memory.most = 1 << 20;
         if let Ok(written) = transcode(tape, Kernel::best(), &mut memory, || Ok(())) {
