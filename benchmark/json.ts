@@ -5,19 +5,14 @@
  * OFFLOOP_BENCH_QUICK=1: few rounds; OFFLOOP_BENCH_ONLY=span: the shapes of such names. Both print, and keep no results.
  */
 
-import { spawn, type ChildProcess } from 'node:child_process'
 import { pbkdf2 } from 'node:crypto'
-import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { createInterface } from 'node:readline'
 import { setImmediate as nextTurn, setTimeout as sleep } from 'node:timers/promises'
-import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
 import { serialize } from 'node:v8'
 import { Worker } from 'node:worker_threads'
 import { configure } from 'safe-stable-stringify'
-import { python } from '../scripts/python.mjs'
 import { createEncoder, encode, encodeLines, encodeSync, stats } from '../src/index.ts'
 import { many, Random, rollouts, SHAPES, SMALL_SHAPES, type Shape, type SmallShape } from './documents.ts'
 import {
@@ -32,6 +27,7 @@ import {
   type Runs,
   type Turns,
 } from './measure.ts'
+import { startSnake } from './snake.ts'
 
 const isQuick = process.env['OFFLOOP_BENCH_QUICK'] === '1'
 const only = process.env['OFFLOOP_BENCH_ONLY']
@@ -89,7 +85,7 @@ interface Pair {
 }
 
 const worker = startWorker()
-const snake = await startPython()
+const snake = await startSnake('json.py')
 const clock = await findPool()
 const blocks = only === undefined ? await longestBlocks() : []
 const tables = await measureShapes()
@@ -250,7 +246,7 @@ function safely(value: unknown): Buffer {
 
 /** The same document in rounds: calls of encode, calls of Python's printers. */
 async function measureTranscoder({ shape, value, expected, ours }: Pair): Promise<string[]> {
-  const problem = await snake?.load(expected)
+  const problem = await loadSnake(expected)
   const calls = Math.ceil(TRANSCODER.leastRunMs / median(ours.wallMs))
   const samples = { wall: [0].slice(1), pool: [0].slice(1), orjson: [0].slice(1), msgspec: [0].slice(1) }
   const start = performance.now()
@@ -266,7 +262,7 @@ async function measureTranscoder({ shape, value, expected, ours }: Pair): Promis
       samples.pool.push((clock() - before) / calls)
     }
     if (snake === undefined || problem !== undefined) continue
-    const [orjson = Number.NaN, msgspec = Number.NaN] = await snake.run()
+    const [orjson = Number.NaN, msgspec = Number.NaN] = (await snake.ask('run')).split(' ').map(Number)
     samples.orjson.push(orjson)
     samples.msgspec.push(msgspec)
   }
@@ -428,46 +424,13 @@ function startWorker(): { stringify: (value: unknown) => Promise<unknown>; stop:
   }
 }
 
-interface Snake {
-  readonly versions: string
-  /** Why it cannot, if so. */
-  load(document: Buffer): Promise<string | undefined>
-  /** CPU ms of a call of orjson and of msgspec. */
-  run(): Promise<number[]>
-  stop(): void
-}
-
-async function startPython(): Promise<Snake | undefined> {
-  const interpreter = python()
-  if (interpreter === undefined) return undefined
-  const folder = mkdtempSync(join(tmpdir(), 'offloop-'))
-  process.once('exit', () => rmSync(folder, { recursive: true }))
-  const path = join(folder, 'document.json')
-  const script = fileURLToPath(new URL('json.py', import.meta.url))
-  // Isolated: the script has the name of a module that both libraries import.
-  const child: ChildProcess = spawn(interpreter, ['-I', script], { stdio: ['pipe', 'pipe', 'inherit'] })
-  const { stdin, stdout } = child
-  if (stdin === null || stdout === null) throw new Error('Python has no pipes')
-  const lines = createInterface({ input: stdout })[Symbol.asyncIterator]()
-  const answer = async (): Promise<string> => {
-    const { done, value } = await lines.next()
-    if (done === true) throw new Error('Python has stopped')
-    return value
-  }
-  const ask = (line: string): Promise<string> => {
-    stdin.write(`${line}\n`)
-    return answer()
-  }
-  return {
-    versions: await answer(),
-    load: async (document) => {
-      writeFileSync(path, document)
-      const said = await ask(path)
-      return said === 'ready' ? undefined : said
-    },
-    run: async () => (await ask('run')).split(' ').map(Number),
-    stop: () => stdin.end(),
-  }
+/** Why it cannot take the document, if it cannot. */
+async function loadSnake(document: Buffer): Promise<string | undefined> {
+  if (snake === undefined) return undefined
+  const path = join(snake.folder, 'document.json')
+  writeFileSync(path, document)
+  const said = await snake.ask(path)
+  return said === 'ready' ? undefined : said
 }
 
 /** A clock of the CPU ms of libuv's pool; undefined where the kernel does not tell them. */
