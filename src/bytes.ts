@@ -6,6 +6,7 @@ import {
   allocUnsafeSlow,
   bufferFrom,
   bufferOf,
+  byteLengthOfText,
   clone,
   isArrayBuffer,
   isReadable,
@@ -15,6 +16,7 @@ import {
   offsetOf,
   partOf,
   sizeOf,
+  writeUtf8,
 } from './intrinsics.ts'
 import { check, Source } from './native.ts'
 import { isStream, readStream } from './stream.ts'
@@ -95,6 +97,14 @@ export function allocate(size: number): Bytes {
 /** Memory for a result that is filled at once: small ones share Node's pool. */
 export function allocateNow(size: number): Bytes {
   return allocated(size, size < OWN_BUFFER ? allocUnsafe : allocUnsafeSlow)
+}
+
+/** The UTF-8 of a text, in memory that `make` makes. */
+export function utf8Of(text: string, make: (size: number) => Bytes): Bytes {
+  const size = byteLengthOfText(text)
+  const bytes = make(size)
+  writeUtf8(bytes, text, 0, size)
+  return bytes
 }
 
 /** The first `length` bytes of memory made for a result. */

@@ -76,15 +76,15 @@ const kindGetter = getter(typedArray, Symbol.toStringTag)
 const sizeGetter = getter(ArrayBuffer.prototype, 'byteLength')
 const resizableGetter = getter(ArrayBuffer.prototype, 'resizable')
 
-export function bufferOf(view: Uint8Array): ArrayBufferLike {
+export function bufferOf(view: TypedArray): ArrayBufferLike {
   return apply(bufferGetter, view, [])
 }
 
-export function lengthOf(view: Uint8Array): number {
+export function lengthOf(view: TypedArray): number {
   return apply(lengthGetter, view, [])
 }
 
-export function offsetOf(view: Uint8Array): number {
+export function offsetOf(view: TypedArray): number {
   return apply(offsetGetter, view, [])
 }
 
@@ -93,14 +93,10 @@ export function kindOf(array: TypedArray): string {
   return apply(kindGetter, array, [])
 }
 
-export function lengthOfTyped(array: TypedArray): number {
-  return apply(lengthGetter, array, [])
-}
-
 /** A view of the same bytes; none of memory that is gone. */
 export function bytesOf(array: TypedArray): Uint8Array {
   const size: number = apply(byteLengthGetter, array, [])
-  return size === 0 ? new View(0) : new View(apply(bufferGetter, array, []), apply(offsetGetter, array, []), size)
+  return size === 0 ? new View(0) : new View(bufferOf(array), offsetOf(array), size)
 }
 
 export function sizeOf(buffer: ArrayBuffer): number {

@@ -1,12 +1,12 @@
 /** JSON out: the JS thread captures the value, a task prints it. */
 
-import { captureProperty, isLimit } from './capture/exact.ts'
+import { isLimit } from './capture/exact.ts'
 import { Vocabulary } from './capture/place.ts'
 import { Revived, stringify } from './capture/raw.ts'
-import { concernsAll, isEngines, NO_RULES, type Replace, type Rules } from './capture/rules.ts'
+import { isEngines, NO_RULES, type Replace, type Rules } from './capture/rules.ts'
 import { releaseSegments, Tape } from './capture/tape.ts'
-import { captureRow, captureValue } from './capture/walk.ts'
-import { allocate, allocateNow, resultOf, type Bytes } from './bytes.ts'
+import { captureValue } from './capture/walk.ts'
+import { allocate, allocateNow, resultOf, utf8Of, type Bytes } from './bytes.ts'
 import { invalidType, invalidValue } from './errors.ts'
 import {
   bufferFrom,
@@ -28,7 +28,6 @@ import {
   repeatString,
   writeUtf8,
   lengthOf,
-  byteLengthOfText,
   zeros,
 } from './intrinsics.ts'
 import { encodeTape, encodeTapeSync, Slab, takeSpill, takeSpillSync, unwrap, type TapeParts } from './native.ts'
@@ -283,8 +282,7 @@ class Press {
     const tape = this.#take()
     tape.rules = rules
     try {
-      const isValue = concernsAll(rules) ? captureProperty(tape, { '': value }, '', value) : captureValue(tape, value)
-      if (!isValue) throw noJson('the value')
+      if (!captureValue(tape, value, tape.vocabulary.root)) throw noJson('the value')
       if (newline) tape.row()
       return tape
     } catch (error) {
@@ -367,13 +365,11 @@ async function takeLarger(parts: TapeParts, size: number, signal: AbortSignal | 
 
 class Lines {
   readonly #tape: Tape
-  readonly #concernsAll: boolean
   readonly #onBad: OnBadRow | undefined
   #index = 0
 
   constructor(tape: Tape, onBad: OnBadRow | undefined) {
     this.#tape = tape
-    this.#concernsAll = concernsAll(tape.rules)
     this.#onBad = onBad
   }
 
@@ -383,8 +379,7 @@ class Lines {
     this.#index += 1
     const mark = this.#onBad === undefined ? undefined : tape.mark()
     try {
-      const isValue = this.#concernsAll ? captureProperty(tape, { '': row }, '', row) : captureRow(tape, row)
-      if (!isValue) throw noJson(`row ${index}`)
+      if (!captureValue(tape, row, tape.vocabulary.rows)) throw noJson(`row ${index}`)
       tape.row()
     } catch (error) {
       if (this.#onBad === undefined || mark === undefined) throw error
@@ -445,14 +440,7 @@ function stringifyNow(value: unknown): Bytes | Revived | undefined {
     throw error
   }
   if (text === undefined) throw noJson('the value')
-  return typeof text === 'string' ? (slab.write(text) ?? utf8Of(text)) : text
-}
-
-function utf8Of(text: string): Bytes {
-  const size = byteLengthOfText(text)
-  const bytes = allocateNow(size)
-  writeUtf8(bytes, text, 0, size)
-  return bytes
+  return typeof text === 'string' ? (slab.write(text) ?? utf8Of(text, allocateNow)) : text
 }
 
 const SLAB_SIZE = 64 * 1024

@@ -32,7 +32,7 @@ import { circularError } from './circular.ts'
 import { writeKey, writePrimitive, type Key } from './place.ts'
 import { isObject } from './plain.ts'
 import { isAsked } from './brands.ts'
-import { digitsOf, writeTypedArray } from './typed.ts'
+import { checkBigints, writeTypedArray } from './typed.ts'
 import { fragmentOf, stringify, type Revived } from './raw.ts'
 import { NO_RULES, type Rules } from './rules.ts'
 import { isUntouched } from './usual.ts'
@@ -176,7 +176,8 @@ class Exact {
 
   #bigint(name: string | number, value: bigint, key: Key | undefined): void {
     const tape = this.#tape
-    const digits = digitsOf(this.#rules, value)
+    checkBigints(this.#rules)
+    const digits = toText(value)
     if (this.#rules.bigint === 'string') {
       writePrimitive(tape, name, digits, key)
       return

@@ -1,10 +1,9 @@
 /** JSON that is JSON already. */
 
 import { randomUUID } from 'node:crypto'
-import { allocate, checkBytes, type Bytes } from '../bytes.ts'
+import { allocate, checkBytes, utf8Of, type Bytes } from '../bytes.ts'
 import { invalidType } from '../errors.ts'
 import {
-  byteLengthOfText,
   charCodeAt,
   execRegExp,
   lengthOf,
@@ -14,7 +13,6 @@ import {
   stringifyJson,
   toNumber,
   toUtf8,
-  writeUtf8,
 } from '../intrinsics.ts'
 import { errorOf, Fragment } from '../native.ts'
 import { checkKeys, readBoolean, tableOf } from '../options.ts'
@@ -62,7 +60,7 @@ const RAW_KEYS = tableOf({ trusted: true })
 export function rawJson(json: string | Uint8Array, options: { readonly trusted?: boolean | undefined } = {}): RawJson {
   checkKeys(options, RAW_KEYS)
   const isTrusted = readBoolean('options.trusted', options.trusted, false)
-  const memory = typeof json === 'string' ? utf8Of(json) : copyOf(json)
+  const memory = typeof json === 'string' ? bytesOfText(json) : copyOf(json)
   const raw = make(memory)
   const failure = isTrusted ? null : (fragmentIn(raw)?.check() ?? null)
   if (failure === null) return raw
@@ -83,12 +81,8 @@ function copyOf(json: unknown): Bytes {
 /** In a pattern of whole characters, half of one. */
 const LONE = /\p{Surrogate}/u
 
-function utf8Of(json: string): Bytes {
-  const text = execRegExp(LONE, json) === null ? json : withEscapes(json)
-  const size = byteLengthOfText(text)
-  const memory = allocate(size)
-  writeUtf8(memory, text, 0, size)
-  return memory
+function bytesOfText(json: string): Bytes {
+  return utf8Of(execRegExp(LONE, json) === null ? json : withEscapes(json), allocate)
 }
 
 /** Lone surrogates are JSON in a string, and have no UTF-8. */

@@ -1,6 +1,6 @@
-/** Typed arrays as their bytes, and bigints as digits. */
+/** Typed arrays as their bytes. */
 
-import { bytesOf, kindOf, lengthOfTyped, toText, type TypedArray } from '../intrinsics.ts'
+import { bytesOf, kindOf, lengthOf, type TypedArray } from '../intrinsics.ts'
 import { unsupported } from './pointer.ts'
 import type { Rules } from './rules.ts'
 import type { Tape } from './tape.ts'
@@ -38,7 +38,7 @@ export function writeTypedArray(tape: Tape, name: string | number, value: TypedA
   const kind = KINDS[kindOf(value)] ?? BIGINTS
   let form = rules.typedArrays === 'base64' ? AS_BASE64 : AS_NUMBERS
   if (form === AS_NUMBERS) {
-    if (BIGINTS <= kind && 0 < lengthOfTyped(value)) digitsOf(rules, 0n)
+    if (BIGINTS <= kind && 0 < lengthOf(value)) checkBigints(rules)
     if (BIGINTS <= kind && rules.bigint === 'string') form = AS_STRINGS
     if (rules.isFinite && FLOATS <= kind && kind < BIGINTS) refuseNonFinite(tape, name, value)
   }
@@ -46,15 +46,14 @@ export function writeTypedArray(tape: Tape, name: string | number, value: TypedA
 }
 
 function refuseNonFinite(tape: Tape, name: string | number, value: TypedArray): void {
-  const length = lengthOfTyped(value)
+  const length = lengthOf(value)
   for (let index = 0; index < length; index += 1) {
     const number = Number(value[index])
     if (number - number !== 0) throw unsupported(tape, name, number, index)
   }
 }
 
-/** Throws if there are none for it. */
-export function digitsOf(rules: Rules, value: bigint): string {
-  if (rules.bigint === 'throw') throw new TypeError('Do not know how to serialize a BigInt')
-  return toText(value)
+/** Throws what JSON.stringify does for them, if nothing is to be written instead. */
+export function checkBigints({ bigint }: Rules): void {
+  if (bigint === 'throw') throw new TypeError('Do not know how to serialize a BigInt')
 }

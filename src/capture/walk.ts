@@ -25,6 +25,7 @@ import { captureContainer, captureExactly, captureProperty, enter, stringified }
 import { generate, generateObject, type Capture, type Spot } from './generate.ts'
 import { Sketch } from './sketch.ts'
 import { fragmentOf } from './raw.ts'
+import { concernsAll } from './rules.ts'
 import { BUFFER } from './typed.ts'
 import { bufferToJSON, dateJson, dateToJSON, isPlainBuffer, isUntouched } from './usual.ts'
 import { makeCopyDoubles, makeCopyInts, type Copy } from './loops.ts'
@@ -82,16 +83,13 @@ const RUN = 4
 const LONGEST_SAMPLE = 16
 const SAMPLES = 24
 
-/** Captures a value. False if JSON.stringify would make it undefined. */
-export function captureValue(tape: Tape, value: unknown): boolean {
-  if (hasEnumerable(objectPrototype)) return captureProperty(tape, { '': value }, '', value)
-  return walkRoot(tape, value, tape.vocabulary.root)
-}
-
-/** A row: like the elements of an array, but each a value of its own. */
-export function captureRow(tape: Tape, row: unknown): boolean {
-  if (hasEnumerable(objectPrototype)) return captureProperty(tape, { '': row }, '', row)
-  return walkRoot(tape, row, tape.vocabulary.rows)
+/** Captures the value of a call, or a row. False if JSON.stringify would make it undefined. */
+export function captureValue(tape: Tape, value: unknown, place: Place): boolean {
+  if (concernsAll(tape.rules) || hasEnumerable(objectPrototype)) {
+    return captureProperty(tape, { '': value }, '', value)
+  }
+  if (typeof value !== 'object' || value === null || isProxy(value)) return walk(tape, '', value, undefined, place)
+  return walkRead(tape, '', value, toJsonOf(value), undefined, isArray(value) ? tape.vocabulary.elements : place)
 }
 
 /** Whatever it is. Its key is only written if it has JSON. */
@@ -137,8 +135,9 @@ export function walkRead(
     tape.date(time)
     return true
   }
-  if (isUntouched(tape.rules, value, toJSON) || fragmentOf(value) !== undefined)
+  if (isUntouched(tape.rules, value, toJSON) || fragmentOf(value) !== undefined) {
     return captureExactly(tape, name, value, undefined, key)
+  }
   if (toJSON === bufferToJSON && isPlainBuffer(value)) {
     writeKey(tape, key, name)
     tape.bytes(BUFFER, value)
@@ -378,7 +377,7 @@ export function walkElements(tape: Tape, value: readonly unknown[], start: numbe
         }
         break
       default:
-        if (!walk(tape, index, x, undefined, place)) tape.literal(NULL)
+        walkElement(tape, index, x, place)
     }
     index += 1
   }
@@ -438,7 +437,7 @@ function walkHopeless(tape: Tape, value: readonly unknown[], start: number, leng
   place.hopeless = 0
 }
 
-/** An element that a run has read and that is no part of it. */
+/** An element, whatever it is. */
 function walkElement(tape: Tape, index: number, value: unknown, place: Place): void {
   if (!walk(tape, index, value, undefined, place)) tape.literal(NULL)
 }
@@ -717,12 +716,6 @@ function goBack(tape: Tape, depth: number, { key, frame }: Spot, isWritten: bool
   if (!isWritten && key === undefined) tape.literal(NULL)
   tape.depth = depth
   tape.reserve(frame.need)
-}
-
-/** The value of a call. */
-function walkRoot(tape: Tape, value: unknown, place: Place): boolean {
-  if (typeof value !== 'object' || value === null || isProxy(value)) return walk(tape, '', value, undefined, place)
-  return walkRead(tape, '', value, toJsonOf(value), undefined, isArray(value) ? tape.vocabulary.elements : place)
 }
 
 function learnRoot(tape: Tape, value: object, place: Place): void {

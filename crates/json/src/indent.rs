@@ -2,6 +2,7 @@
 
 use std::ops::Range;
 
+use crate::compact::{Raws, string_len};
 use crate::output::{Memory, Output};
 use crate::transcode::TranscodeError;
 
@@ -23,16 +24,14 @@ pub fn indent<M: Memory>(
     let mut printer = Printer { out, gap, depth: 0 };
     let mut rest = json;
     let mut polled_at = rest.len();
-    let mut raws = raws.iter();
-    let mut next_raw = raws.next();
+    let mut raws = Raws::new(raws);
     while let Some((&byte, behind)) = rest.split_first() {
-        if let Some(raw) = next_raw.filter(|raw| raw.start == json.len() - rest.len()) {
-            next_raw = raws.next();
-            if let Some((raw, behind)) = rest.split_at_checked(raw.len()) {
-                printer.out.bytes(raw);
-                rest = behind;
-                continue;
-            }
+        let at = json.len() - rest.len();
+        if let Some(len) = raws.end_of(at).and_then(|end| end.checked_sub(at)) {
+            let (raw, behind) = rest.split_at(len.min(rest.len()));
+            printer.out.bytes(raw);
+            rest = behind;
+            continue;
         }
         rest = printer.token(byte, behind);
         if POLL <= polled_at - rest.len() {
@@ -88,14 +87,7 @@ impl<M: Memory> Printer<'_, '_, M> {
 
     /// The inside of a string and its closing quote.
     fn string<'a>(&mut self, inside: &'a [u8]) -> &'a [u8] {
-        let mut len = 0;
-        while let Some(&byte) = inside.get(len) {
-            len += if byte == b'\\' { 2 } else { 1 };
-            if byte == b'"' {
-                break;
-            }
-        }
-        let (string, rest) = inside.split_at(len.min(inside.len()));
+        let (string, rest) = inside.split_at(string_len(inside));
         self.out.byte(b'"');
         self.out.bytes(string);
         rest

@@ -1,6 +1,7 @@
 //! JSON from the flat form of a JavaScript value.
 
 mod check;
+mod compact;
 mod date;
 mod indent;
 mod lexicon;

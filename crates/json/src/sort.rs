@@ -5,6 +5,7 @@ use std::iter;
 use std::ops::Range;
 use std::slice::Iter;
 
+use crate::compact::{Raws, string_len};
 use crate::output::{Memory, Output};
 use crate::transcode::{TranscodeError, Written};
 
@@ -124,12 +125,10 @@ fn objects_of<E>(
     let (mut at, mut polled_at) = (0, 0);
     // The next string is a key.
     let mut awaits_key = false;
-    let mut raws = raws.iter();
-    let mut next_raw = raws.next();
+    let mut raws = Raws::new(raws);
     while let Some(&byte) = json.get(at) {
-        if let Some(raw) = next_raw.filter(|raw| raw.start == at) {
-            next_raw = raws.next();
-            at = raw.end;
+        if let Some(end) = raws.end_of(at) {
+            at = end;
             continue;
         }
         let start = at;
@@ -213,18 +212,6 @@ fn in_order(json: &[u8], mut members: Vec<Begun>) -> Vec<Member> {
 
 fn text<'a>(json: &'a [u8], range: &Range<usize>) -> &'a [u8] {
     json.get(range.clone()).unwrap_or_default()
-}
-
-/// Of the rest of a string, with its closing quote.
-fn string_len(rest: &[u8]) -> usize {
-    let mut len = 0;
-    while let Some(&byte) = rest.get(len) {
-        len += if byte == b'\\' { 2 } else { 1 };
-        if byte == b'"' {
-            break;
-        }
-    }
-    len.min(rest.len())
 }
 
 /// Of the insides of two JSON strings, by the units of what they stand for.
