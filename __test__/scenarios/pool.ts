@@ -1,3 +1,4 @@
+import { getEventListeners } from 'node:events'
 import { availableParallelism } from 'node:os'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { isMainThread, parentPort, Worker } from 'node:worker_threads'
@@ -61,6 +62,27 @@ async function stops(): Promise<void> {
   while (stats().running !== 0) await sleep(1)
 }
 
+/** Calls that wait for a thread, all of which are taken. */
+async function aborted(): Promise<void> {
+  configure({ concurrency: 2 })
+  const [taken, given] = [new AbortController(), new AbortController()]
+  const busy = [1, 2].map(() => wait(60_000, { signal: taken.signal }))
+  const before = decodeBase64(TEXT)
+  const calls = Array.from({ length: 20 }, () => decodeBase64(TEXT, { signal: given.signal }))
+  const behind = decodeBase64(TEXT)
+  expect(stats().queued === 22, `all to wait, not ${stats().queued}`)
+  const outcomes = Promise.allSettled(calls)
+  given.abort('enough')
+  expect(stats().queued === 2, `twenty to wait no longer, not ${22 - stats().queued}`)
+  expect(getEventListeners(given.signal, 'abort').length === 0, 'no listener')
+  for (const outcome of await outcomes) {
+    expect(outcome.status === 'rejected' && outcome.reason === 'enough', 'the reason')
+  }
+  taken.abort()
+  await Promise.allSettled(busy)
+  for (const bytes of [await before, await behind]) expect(bytes.length === 3_000_000, 'the others undisturbed')
+}
+
 async function gate(): Promise<void> {
   configure({ concurrency: 3 })
   const controllers = Array.from({ length: 10 }, () => new AbortController())
@@ -74,10 +96,12 @@ async function gate(): Promise<void> {
     await tasks[index]
   }
   expect(order.join(' ') === '0 1 2 3 4 5 6 7 8 9', order.join(' '))
-  const more = Array.from({ length: 8 }, () => wait(50))
+  const last = new AbortController()
+  const more = Array.from({ length: 8 }, () => wait(60_000, { signal: last.signal }))
   configure({ concurrency: 7 })
   expect(stats().running === 7, 'more tasks to start at once when more may')
-  await Promise.all(more)
+  last.abort()
+  await Promise.allSettled(more)
 }
 
 async function files(): Promise<void> {
@@ -102,12 +126,14 @@ async function first(): Promise<void> {
     (name: string): (() => void) =>
     () =>
       order.push(name)
+  const controller = new AbortController()
   const tasks = [
-    wait(20).then(note('a')),
+    wait(60_000, { signal: controller.signal }).catch(note('a')),
     wait(1).then(note('b')),
     wait(1).then(note('c')),
     wait(1, { first: true }).then(note('first')),
   ]
+  controller.abort()
   await Promise.all(tasks)
   expect(order.join(' ') === 'a first b c', `another order than ${order.join(' ')}`)
 }
@@ -159,5 +185,6 @@ async function terminated(): Promise<void> {
   await Promise.allSettled(tasks)
 }
 
-if (isMainThread) await play({ concurrency, gate, prewarm, idle, exit, stops, files, first, workers, terminated })
+if (isMainThread)
+  await play({ concurrency, aborted, gate, prewarm, idle, exit, stops, files, first, workers, terminated })
 else await work()
