@@ -234,7 +234,7 @@ type Change = readonly [target: object, key: PropertyKey, descriptor: PropertyDe
 
 /** What JSON.stringify says while they are changed is what must be said, and what was learned meanwhile must not last. */
 async function whileChanged(changes: readonly Change[]): Promise<void> {
-  const watchdog = new Worker(`setTimeout(() => process.kill(process.pid, 'SIGKILL'), 20_000)`, {
+  const watchdog = new Worker(`setTimeout(() => process.kill(process.pid, 'SIGKILL'), 120_000)`, {
     eval: true,
     execArgv: [],
   })

@@ -1,4 +1,5 @@
-//! Numbers as JavaScript prints them, each with a comma behind it: one block, of which the caller keeps the start.
+//! Numbers as JavaScript prints them, each with a comma behind it, straight to where they go: a number may be written
+//! over what stands behind the end that it tells, up to the size of its place.
 
 /// Integers up to here are exact; every double from here on is one.
 const EXACT: f64 = 9_007_199_254_740_992.0;
@@ -11,21 +12,22 @@ pub(crate) const NUMBER: usize = 32;
 /// Room for an integer of 32 bits and its comma.
 pub(crate) const INT: usize = 16;
 
+/// Tells how many bytes it wrote.
 #[inline]
-pub(crate) fn double(value: f64) -> ([u8; NUMBER], usize) {
+pub(crate) fn double(value: f64, to: &mut [u8; NUMBER]) -> usize {
     let size = value.abs();
     if size < EXACT {
         let integer = value as i64;
         if (integer as f64).to_bits() == value.to_bits() || value == 0.0 {
-            return long(integer);
+            return wide(integer < 0, integer.unsigned_abs(), to);
         }
         if PLAIN <= size {
-            return text(zmij::Buffer::new().format_finite(value));
+            return text(zmij::Buffer::new().format_finite(value), to);
         }
     } else if !value.is_finite() {
-        return text("null");
+        return text("null", to);
     }
-    text(ryu_js::Buffer::new().format_finite(value))
+    text(ryu_js::Buffer::new().format_finite(value), to)
 }
 
 /// Every integer below is one of these.
@@ -34,25 +36,29 @@ const SINGLE_PLAIN: f32 = 1e-5;
 
 /// The shortest text that reads back as this number of 32 bits, as JavaScript would lay it out.
 #[inline]
-pub(crate) fn single(value: f32) -> ([u8; NUMBER], usize) {
+pub(crate) fn single(value: f32, to: &mut [u8; NUMBER]) -> usize {
     let size = value.abs();
     if size < SINGLE_EXACT {
         let integer = value as i32;
         if (integer as f32).to_bits() == value.to_bits() || value == 0.0 {
-            return long(integer.into());
+            return wide(integer < 0, integer.unsigned_abs().into(), to);
         }
         if SINGLE_PLAIN <= size {
-            return text(zmij::Buffer::new().format_finite(value));
+            return text(zmij::Buffer::new().format_finite(value), to);
         }
     } else if !value.is_finite() {
-        return text("null");
+        return text("null", to);
     }
     // So few digits are the shortest of the double next to them too.
-    double(zmij::Buffer::new().format_finite(value).parse().unwrap_or(f64::NAN))
+    double(zmij::Buffer::new().format_finite(value).parse().unwrap_or(f64::NAN), to)
 }
 
 /// A number of 16 bits, as the double that it is for JavaScript.
-pub(crate) fn half(bits: u16) -> ([u8; NUMBER], usize) {
+pub(crate) fn half(bits: u16, to: &mut [u8; NUMBER]) -> usize {
+    double(widened(bits), to)
+}
+
+pub(crate) fn widened(bits: u16) -> f64 {
     let fraction = f64::from(bits & 0x3ff);
     let size = match bits >> 10 & 0x1f {
         0 => fraction * 2_f64.powi(-24),
@@ -60,116 +66,134 @@ pub(crate) fn half(bits: u16) -> ([u8; NUMBER], usize) {
         0x1f => f64::NAN,
         exponent => (1024.0 + fraction) * 2_f64.powi(i32::from(exponent) - 25),
     };
-    double(if bits >> 15 == 0 { size } else { -size })
-}
-
-/// A `BigInt` of 64 bits.
-pub(crate) fn wide(is_negative: bool, size: u64) -> ([u8; NUMBER], usize) {
-    let mut block = [b'-'; NUMBER];
-    let mut end = usize::from(is_negative);
-    let (high, low) = (size / SIXTEEN_DIGITS, size % SIXTEEN_DIGITS);
-    if high != 0 {
-        let (digits, len) = short_digits(high as u32);
-        write(&mut block, end, &digits.to_le_bytes());
-        end += len;
-    }
-    let (digits, len) = match (high, low) {
-        (0, 0..EIGHT_DIGITS) => short_digits(low as u32),
-        (0, _) => long_digits(low),
-        _ => all_digits(low),
-    };
-    write(&mut block, end, &digits.to_le_bytes());
-    write(&mut block, end + len, b",");
-    (block, end + len + 1)
+    if bits >> 15 == 0 { size } else { -size }
 }
 
 /// At most 25 characters, as two blocks that may overlap: their number is not known to the compiler.
 #[inline]
-fn text(text: &str) -> ([u8; NUMBER], usize) {
+fn text(text: &str, to: &mut [u8; NUMBER]) -> usize {
     let bytes = text.as_bytes();
-    let mut block = [b','; NUMBER];
     let len = bytes.len();
     if let (Some(first), Some(last)) = (bytes.first_chunk::<16>(), bytes.last_chunk::<16>()) {
-        write(&mut block, 0, first);
-        write(&mut block, len - 16, last);
+        write(to, 0, first);
+        write(to, len - 16, last);
     } else if let (Some(first), Some(last)) = (bytes.first_chunk::<8>(), bytes.last_chunk::<8>()) {
-        write(&mut block, 0, first);
-        write(&mut block, len - 8, last);
+        write(to, 0, first);
+        write(to, len - 8, last);
     } else {
-        for (to, from) in block.iter_mut().zip(bytes) {
+        for (to, from) in to.iter_mut().zip(bytes) {
             *to = *from;
         }
     }
-    (block, len + 1)
+    write(to, len, b",");
+    len + 1
 }
 
 #[inline]
-fn write<const N: usize>(block: &mut [u8; NUMBER], at: usize, bytes: &[u8; N]) {
-    if let Some(place) = block.get_mut(at..at + N) {
+fn write<const N: usize>(to: &mut [u8], at: usize, bytes: &[u8; N]) {
+    if let Some(place) = to.get_mut(at..at + N) {
         place.copy_from_slice(bytes);
     }
 }
 
-/// As arithmetic on the block as a whole, so that neither sign nor length make it branch.
 #[inline]
-pub(crate) fn int(value: i32) -> ([u8; INT], usize) {
-    let size = value.unsigned_abs();
-    let (digits, len) =
-        if u64::from(size) < EIGHT_DIGITS { short_digits(size) } else { long_digits(size.into()) };
-    let with_comma = digits | u128::from(b',') << (len * 8);
-    if value < 0 {
-        return ((with_comma << 8 | u128::from(b'-')).to_le_bytes(), len + 2);
+pub(crate) fn int(value: i32, to: &mut [u8; INT]) -> usize {
+    unsigned(value < 0, value.unsigned_abs(), to)
+}
+
+/// An integer whose size is below 2³².
+#[inline]
+pub(crate) fn unsigned(is_negative: bool, size: u32, to: &mut [u8; INT]) -> usize {
+    let sign = usize::from(is_negative);
+    if size < MILLION {
+        let (digits, len) = leading(size);
+        let with_comma = digits | u64::from(b',') << (len * 8);
+        // In one piece, so that the sign makes nothing branch.
+        let with_sign = with_comma << (sign * 8) | MINUS & sign.wrapping_neg() as u64;
+        write(to, 0, &with_sign.to_le_bytes());
+        return sign + len + 1;
     }
-    (with_comma.to_le_bytes(), len + 1)
+    write(to, 0, b"-");
+    sign + millions(size, to.get_mut(sign..).unwrap_or_default())
 }
 
-/// At most 16 digits, as the value is exact.
-fn long(value: i64) -> ([u8; NUMBER], usize) {
-    let mut block = [b'-'; NUMBER];
-    let size = value.unsigned_abs();
-    let (digits, len) =
-        if size < EIGHT_DIGITS { short_digits(size as u32) } else { long_digits(size) };
-    let sign = usize::from(value < 0);
-    write(&mut block, sign, &digits.to_le_bytes());
-    write(&mut block, sign + len, b",");
-    (block, sign + len + 1)
-}
-
-const EIGHT_DIGITS: u64 = 100_000_000;
-const ZEROS: u64 = 0x3030_3030_3030_3030;
-
-/// The characters of a value below 10⁸, the first in the lowest byte, and how many.
+/// One of a million and more; tells how many bytes that were.
 #[inline]
-fn short_digits(value: u32) -> (u128, usize) {
-    let digits = digits(value);
+fn millions(size: u32, to: &mut [u8]) -> usize {
+    let (digits, len) = leading(size / MILLION);
+    write(to, 0, &digits.to_le_bytes());
+    write(to, len, &(six(size % MILLION) | COMMA_BEHIND_SIX).to_le_bytes());
+    len + 7
+}
+
+/// An integer of 64 bits.
+pub(crate) fn wide(is_negative: bool, size: u64, to: &mut [u8; NUMBER]) -> usize {
+    if let (Ok(size), Some(to)) = (u32::try_from(size), to.first_chunk_mut()) {
+        return unsigned(is_negative, size, to);
+    }
+    write(to, 0, b"-");
+    let mut at = usize::from(is_negative);
+    let (high, low) = (size / TRILLION, size % TRILLION);
+    let (middle, low) = ((low / u64::from(MILLION)) as u32, (low % u64::from(MILLION)) as u32);
+    let (first, len) = match high {
+        0 => leading(middle),
+        // At most 18 446 744.
+        _ if high < u64::from(MILLION) => leading(high as u32),
+        _ => {
+            let (first, len) = leading((high / u64::from(MILLION)) as u32);
+            write(to, at, &first.to_le_bytes());
+            at += len;
+            (six((high % u64::from(MILLION)) as u32), 6)
+        }
+    };
+    write(to, at, &first.to_le_bytes());
+    at += len;
+    if high != 0 {
+        write(to, at, &six(middle).to_le_bytes());
+        at += 6;
+    }
+    write(to, at, &(six(low) | COMMA_BEHIND_SIX).to_le_bytes());
+    at + 7
+}
+
+const MILLION: u32 = 1_000_000;
+const TRILLION: u64 = 1_000_000_000_000;
+const MINUS: u64 = b'-' as u64;
+const COMMA_BEHIND_SIX: u64 = (b',' as u64) << 48;
+/// Six zeros.
+const ZEROS: u64 = 0x3030_3030_3030;
+
+/// The characters of a number below a million, the first in the lowest byte, and how many.
+#[inline]
+fn leading(value: u32) -> (u64, usize) {
+    let digits = six(value);
     // The last digit counts even if it is zero.
-    let leading = ((digits | 1 << 56).trailing_zeros() / 8) as usize;
-    (((digits | ZEROS) >> (leading * 8)).into(), 8 - leading)
+    let zeros = (((digits ^ ZEROS) | 1 << 40).trailing_zeros() / 8) as usize;
+    (digits >> (zeros * 8), 6 - zeros)
 }
 
-/// The same for values from 10⁸ on, below 10¹⁶.
-fn long_digits(value: u64) -> (u128, usize) {
-    let (high, low) = ((value / EIGHT_DIGITS) as u32, (value % EIGHT_DIGITS) as u32);
-    let (characters, len) = short_digits(high);
-    (characters | u128::from(digits(low) | ZEROS) << (len * 8), len + 8)
-}
-
-const SIXTEEN_DIGITS: u64 = EIGHT_DIGITS * EIGHT_DIGITS;
-
-/// All sixteen.
-fn all_digits(value: u64) -> (u128, usize) {
-    let (high, low) = ((value / EIGHT_DIGITS) as u32, (value % EIGHT_DIGITS) as u32);
-    (u128::from(digits(high) | ZEROS) | u128::from(digits(low) | ZEROS) << 64, 16)
-}
-
-/// The eight digits of a value below 10⁸, the first in the lowest byte: pairs of four, of two, of one at a time, as
-/// multiplications that no digit count makes branch.
+/// All six of them.
 #[inline]
-fn digits(value: u32) -> u64 {
-    let value = u64::from(value);
-    let fours = (value / 10_000) | (value % 10_000) << 32;
-    let hundreds = ((fours * 10_486) >> 20) & 0x7f_0000_007f;
-    let twos = hundreds | (fours - 100 * hundreds) << 16;
-    let tens = ((twos * 103) >> 10) & 0x000f_000f_000f_000f;
-    tens | (twos - 10 * tens) << 8
+fn six(value: u32) -> u64 {
+    u64::from(three(value / 1000)) | u64::from(three(value % 1000)) << 24
 }
+
+#[inline]
+fn three(value: u32) -> u32 {
+    THREES.get(value as usize).copied().unwrap_or_default()
+}
+
+/// The characters of 000 to 999.
+static THREES: [u32; 1000] = {
+    let mut threes = [0; 1000];
+    let mut value = 0;
+    while value < 1000 {
+        let digits = value / 100 + (value / 10 % 10) * 0x100 + (value % 10) * 0x1_0000;
+        #[allow(clippy::indexing_slicing, reason = "evaluated at compile time")]
+        {
+            threes[value as usize] = 0x30_3030 + digits;
+        }
+        value += 1;
+    }
+    threes
+};

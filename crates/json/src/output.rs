@@ -74,6 +74,16 @@ impl<'m, M: Memory> Output<'m, M> {
         self.len += len.min(N);
     }
 
+    /// Appends what `write` has written to the place given, as long as it says.
+    #[inline]
+    pub fn place<const N: usize>(&mut self, write: impl FnOnce(&mut [u8; N]) -> usize) {
+        const { assert!(N <= LEAST) };
+        // Too little room is a failure to grow, which is kept.
+        let Some(place) = self.room(N).first_chunk_mut() else { return };
+        let len = write(place);
+        self.advance(len);
+    }
+
     #[inline]
     pub fn byte(&mut self, byte: u8) {
         self.put(&[byte], 1);

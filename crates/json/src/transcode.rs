@@ -7,7 +7,7 @@ use std::ops::Range;
 
 use crate::date::write_date;
 use crate::lexicon::Lexicon;
-use crate::number::{INT, NUMBER, double, half, int, single, wide};
+use crate::number::{NUMBER, double, half, int, single, unsigned, wide};
 use crate::output::{Memory, Output};
 use crate::tape::{
     ARRAY, Characters, Extra, FALSE, Form, Kind, Long, Malformed, NULL, OBJECT, Segment, Style,
@@ -31,8 +31,6 @@ const LEAST_BATCH: usize = 32;
 
 /// Bytes of base64 that are written at once: a multiple of three.
 const BASE64_PIECE: usize = 3 << 12;
-
-const _: () = assert!(INT <= NUMBER);
 
 /// A whole tape, and what it refers to.
 #[derive(Clone, Copy, Debug)]
@@ -128,13 +126,12 @@ impl<'a, M: Memory, P: FnMut() -> Result<(), M::Error>> Transcoder<'a, '_, M, P>
         let payload = payload_of(word);
         match Tag::of(word) {
             Tag::Int => {
-                let (block, len) = int(word >> 4);
-                self.out.put(&block, len);
+                self.out.place(|place| int(word >> 4, place));
                 return Ok(());
             }
             Tag::Double => {
-                let (block, len) = double(streams.double()?);
-                self.out.put(&block, len);
+                let value = streams.double()?;
+                self.out.place(|place| double(value, place));
                 return Ok(());
             }
             Tag::Latin1 => self.latin1(streams.bytes(payload)?)?,
@@ -201,17 +198,17 @@ impl<'a, M: Memory, P: FnMut() -> Result<(), M::Error>> Transcoder<'a, '_, M, P>
     }
 
     fn ints(&mut self, ints: &[i32]) -> Outcome<M> {
-        self.numbers(ints, |&value| int(value))
+        self.numbers(ints, |&value, place| int(value, place))
     }
 
     fn doubles(&mut self, doubles: &[f64]) -> Outcome<M> {
-        self.numbers(doubles, |&value| double(value))
+        self.numbers(doubles, |&value, place| double(value, place))
     }
 
     fn numbers<T, const N: usize>(
         &mut self,
         numbers: &[T],
-        print: impl Fn(&T) -> ([u8; N], usize),
+        print: impl Fn(&T, &mut [u8; N]) -> usize,
     ) -> Outcome<M> {
         for batch in numbers.chunks(self.batch(N)) {
             let mut room = self.out.room(batch.len() * N);
@@ -219,8 +216,7 @@ impl<'a, M: Memory, P: FnMut() -> Result<(), M::Error>> Transcoder<'a, '_, M, P>
             for number in batch {
                 // Too little room is a failure to grow, which `out` keeps.
                 let Some((place, _)) = room.split_first_chunk_mut::<N>() else { break };
-                let (block, len) = print(number);
-                *place = block;
+                let len = print(number, place);
                 room = room.get_mut(len..).unwrap_or_default();
             }
             let written = whole - room.len();
@@ -361,35 +357,38 @@ impl<'a, M: Memory, P: FnMut() -> Result<(), M::Error>> Transcoder<'a, '_, M, P>
     fn elements(&mut self, kind: Kind, bytes: &[u8]) -> Outcome<M> {
         let (twos, fours, eights) = (whole::<2>(bytes), whole::<4>(bytes), whole::<8>(bytes));
         match kind {
-            Kind::Int8 => self.numbers(bytes, |&byte| int(byte.cast_signed().into())),
-            Kind::Uint8 => self.numbers(bytes, |&byte| int(byte.into())),
-            Kind::Int16 => self.numbers(twos, |&two| int(i16::from_ne_bytes(two).into())),
-            Kind::Uint16 => self.numbers(twos, |&two| int(u16::from_ne_bytes(two).into())),
-            Kind::Int32 => self.numbers(fours, |&four| int(i32::from_ne_bytes(four))),
+            Kind::Int8 => self.numbers(bytes, |&byte, to| int(byte.cast_signed().into(), to)),
+            Kind::Uint8 => self.numbers(bytes, |&byte, to| int(byte.into(), to)),
+            Kind::Int16 => self.numbers(twos, |&two, to| int(i16::from_ne_bytes(two).into(), to)),
+            Kind::Uint16 => self.numbers(twos, |&two, to| int(u16::from_ne_bytes(two).into(), to)),
+            Kind::Int32 => self.numbers(fours, |&four, to| int(i32::from_ne_bytes(four), to)),
             Kind::Uint32 => {
-                self.numbers(fours, |&four| wide(false, u32::from_ne_bytes(four).into()))
+                self.numbers(fours, |&four, to| unsigned(false, u32::from_ne_bytes(four), to))
             }
-            Kind::Float16 => self.numbers(twos, |&two| half(u16::from_ne_bytes(two))),
-            Kind::Float32 => self.numbers(fours, |&four| single(f32::from_ne_bytes(four))),
-            Kind::Float64 => self.numbers(eights, |&eight| double(f64::from_ne_bytes(eight))),
-            Kind::BigInt64 | Kind::BigUint64 => self.numbers(eights, |&eight| bigint(kind, eight)),
+            Kind::Float16 => self.numbers(twos, |&two, to| half(u16::from_ne_bytes(two), to)),
+            Kind::Float32 => self.numbers(fours, |&four, to| single(f32::from_ne_bytes(four), to)),
+            Kind::Float64 => {
+                self.numbers(eights, |&eight, to| double(f64::from_ne_bytes(eight), to))
+            }
+            Kind::BigInt64 | Kind::BigUint64 => {
+                self.numbers(eights, |&eight, to| bigint(kind, eight, to))
+            }
         }
     }
 
     /// Of bigints.
     fn strings(&mut self, kind: Kind, bytes: &[u8]) -> Outcome<M> {
-        self.numbers(whole::<8>(bytes), |&eight| {
-            let (digits, len) = bigint(kind, eight);
-            let mut block = [b'"'; NUMBER];
-            for (to, from) in
-                block.iter_mut().skip(1).zip(digits.get(..len - 1).unwrap_or_default())
-            {
+        self.numbers(whole::<8>(bytes), |&eight, place| {
+            let mut digits = [0; NUMBER];
+            let len = bigint(kind, eight, &mut digits) - 1;
+            *place = [b'"'; NUMBER];
+            for (to, from) in place.iter_mut().skip(1).zip(digits.iter().take(len)) {
                 *to = *from;
             }
-            if let Some(comma) = block.get_mut(len + 1) {
+            if let Some(comma) = place.get_mut(len + 2) {
                 *comma = b',';
             }
-            (block, len + 2)
+            len + 3
         })
     }
 
@@ -435,12 +434,12 @@ fn bracket(payload: usize, array: u8, object: u8) -> Result<u8, Malformed> {
     }
 }
 
-fn bigint(kind: Kind, bytes: [u8; 8]) -> ([u8; NUMBER], usize) {
+fn bigint(kind: Kind, bytes: [u8; 8], to: &mut [u8; NUMBER]) -> usize {
     if kind == Kind::BigUint64 {
-        return wide(false, u64::from_ne_bytes(bytes));
+        return wide(false, u64::from_ne_bytes(bytes), to);
     }
     let value = i64::from_ne_bytes(bytes);
-    wide(value < 0, value.unsigned_abs())
+    wide(value < 0, value.unsigned_abs(), to)
 }
 
 /// The whole elements; a view has no others.
