@@ -21,6 +21,18 @@ export declare class Fragment {
   check(): Failure | null
 }
 
+/** What was captured, for any number of tasks. V8 is told of the memory that is not its own. */
+export declare class KeptParts {
+  /** Takes them from `tape`. */
+  constructor(tape: TapeParts)
+  /** Bytes that are held. */
+  get size(): number
+  /** The same parts, for one task. */
+  share(): TapeParts
+  /** Forgets them. */
+  clear(): void
+}
+
 /** JSON text that the tapes of one encoder refer to by number. */
 export declare class Lexicon {
   constructor()
@@ -75,6 +87,8 @@ export declare class TapeParts {
   constructor()
   /** A segment and what is written of it. It may not be written to before the task has settled. */
   addSegment(segment: TapeSegment, words: number, doubles: number, bytes: number, rope: number, runs: number): void
+  /** A copy of what is written of a segment. */
+  copySegment(segment: TapeSegment, words: number, doubles: number, bytes: number, rope: number, runs: number): Failure | null
   /** Copies a string too long for a segment. */
   addText(text: string, isWide: boolean): Failure | null
   /** Copies bytes too many for a segment. */
@@ -128,13 +142,13 @@ export declare function encodeBase64(source: Source, out: Uint8Array, alphabet: 
 export declare function encodeBase64Sync(bytes: Uint8Array, out: Uint8Array, alphabet: Base64Alphabet, padding: boolean): number | Failure
 
 /**
- * Writes the JSON of a tape to `out`; tells how long it is. Where that is more than `out` has room for, `takeSpill`
+ * Writes what `layout`, bits of [`Layout`], says of a tape to `out`; tells how long it is. Where that is more than `out` has room for, `takeSpill`
  * gives it.
  */
-export declare function encodeTape(tape: TapeParts, lexicon: Lexicon, hasRows: boolean, sortKeys: boolean, gap: string | undefined | null, out: Uint8Array, stop?: Stop | undefined | null): Promise<number | Failure>
+export declare function encodeTape(tape: TapeParts, lexicon: Lexicon, layout: number, gap: string | undefined | null, out: Uint8Array, stop?: Stop | undefined | null): Promise<number | Failure>
 
 /** The same at once. */
-export declare function encodeTapeSync(tape: TapeParts, lexicon: Lexicon, hasRows: boolean, sortKeys: boolean, gap: string | undefined | null, out: Uint8Array): number | Failure
+export declare function encodeTapeSync(tape: TapeParts, lexicon: Lexicon, layout: number, gap: string | undefined | null, out: Uint8Array): number | Failure
 
 /** What `native.ts` makes an error of. */
 export interface Failure {
@@ -149,6 +163,20 @@ export declare function idleBytes(): number
 export declare enum Lane {
   Memory = 0,
   Files = 1,
+}
+
+/** What is made of a tape: bits, and JSON without white space in the order of capture where there are none. */
+export declare enum Layout {
+  /** JSON Lines, in which no line may break. */
+  Rows = 1,
+  SortedKeys = 2,
+  /** A newline at the end. */
+  Newline = 4,
+  Msgpack = 8,
+  /** Numbers that are no integers have 32 bits in it. */
+  Singles = 16,
+  /** In hexadecimal digits, the SHA-256 of the JSON. */
+  Digest = 32,
 }
 
 /** The bound of [`idle_bytes`]. */

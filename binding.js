@@ -773,9 +773,10 @@ if (
   }
 }
 
-const { Base64Decoder, Fragment, Lexicon, Slab, Source, Stop, TapeParts, TapeSegment, Base64Alphabet, Base64Mode, bindDesk, decodeBase64, decodeBase64InPlace, decodeBase64Part, decodeBase64Sync, decodeBase64TextSync, encodeBase64, encodeBase64Sync, encodeTape, encodeTapeSync, idleBytes, Lane, maxIdleBytes, poolStats, prewarm, releaseIdle, releaseSlot, reserveSlot, setConcurrency, setMaxIdleBytes, takeSpill, takeSpillSync, VERSION } = nativeBinding
+const { Base64Decoder, Fragment, KeptParts, Lexicon, Slab, Source, Stop, TapeParts, TapeSegment, Base64Alphabet, Base64Mode, bindDesk, decodeBase64, decodeBase64InPlace, decodeBase64Part, decodeBase64Sync, decodeBase64TextSync, encodeBase64, encodeBase64Sync, encodeTape, encodeTapeSync, idleBytes, Lane, Layout, maxIdleBytes, poolStats, prewarm, releaseIdle, releaseSlot, reserveSlot, setConcurrency, setMaxIdleBytes, takeSpill, takeSpillSync, VERSION } = nativeBinding
 export { Base64Decoder }
 export { Fragment }
+export { KeptParts }
 export { Lexicon }
 export { Slab }
 export { Source }
@@ -796,6 +797,7 @@ export { encodeTape }
 export { encodeTapeSync }
 export { idleBytes }
 export { Lane }
+export { Layout }
 export { maxIdleBytes }
 export { poolStats }
 export { prewarm }

@@ -3,42 +3,9 @@
 import test, { type ExecutionContext } from 'ava'
 import { createEncoder, encode, encodeLines, encodeSync, rawJson, type EncodeOptions } from '../src/index.ts'
 import { print, RAW_TEXTS, shortest } from './fixtures/printer.ts'
+import { attempt, attemptLater, differ } from './fixtures/attempt.ts'
 import { differenceOfBytes } from './fixtures/stringify.ts'
 import { LIMITS, Random, randomTable, randomValue } from './fixtures/values.ts'
-
-/** An error that says the same, or the same that code of the value threw. */
-function told(error: unknown): string {
-  if (!(error instanceof Error)) return `thrown: ${String(error)}`
-  const [line = ''] = error.message.split('\n')
-  const code: unknown = Reflect.get(error, 'code')
-  const pointer: unknown = Reflect.get(error, 'pointer')
-  return typeof code === 'string' ? `${code} at ${String(pointer)}` : `${error.constructor.name}: ${line}`
-}
-
-function attempt(call: () => Buffer | undefined): Buffer | string {
-  try {
-    return call() ?? 'ERR_INVALID_ARG_VALUE at undefined'
-  } catch (error) {
-    return told(error)
-  }
-}
-
-async function attemptLater(call: () => Promise<Buffer>): Promise<Buffer | string> {
-  try {
-    return await call()
-  } catch (error) {
-    return told(error)
-  }
-}
-
-function differ(expected: Buffer | string, actual: Buffer | string): string | undefined {
-  if (typeof expected === 'string' || typeof actual === 'string') {
-    return expected === actual
-      ? undefined
-      : `expected ${String(expected).slice(0, 200)}, got ${String(actual).slice(0, 200)}`
-  }
-  return differenceOfBytes(expected, actual)
-}
 
 /** All ways to encode a value, made anew for each. */
 async function compare(t: ExecutionContext, make: () => unknown, options: EncodeOptions, what = ''): Promise<void> {

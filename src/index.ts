@@ -1,15 +1,9 @@
 export { decodeBase64, encodeBase64, type Base64Options } from './base64.ts'
 export type { Body, Bytes } from './bytes.ts'
 export { OffloopError, type ErrorCode } from './errors.ts'
-export {
-  createEncoder,
-  encode,
-  encodeLines,
-  encodeSync,
-  type EncodeLinesOptions,
-  type EncodeOptions,
-  type Encoder,
-} from './json.ts'
+export { capture, createEncoder, encode, encodeLines, encodeMsgpack, encodeSync, type Encoder } from './json.ts'
+export type { EncodeLinesOptions, EncodeOptions, MsgpackOptions } from './forms.ts'
+export type { Snapshot } from './snapshot.ts'
 export { rawJson, RawJson } from './capture/raw.ts'
 export { version } from './native.ts'
 export type { BytesInput, Cancellable } from './options.ts'

@@ -62,6 +62,7 @@ const { getOwnPropertyDescriptor, getPrototypeOf } = Reflect
 const { exec } = RegExp.prototype
 const { charCodeAt: codeAt, includes, repeat, slice } = String.prototype
 const { keys, set } = Uint8Array.prototype
+const { forEach } = Map.prototype
 const { latin1Write, subarray, ucs2Write, utf8Slice, utf8Write } = Buffer.prototype
 const { valueOf: booleanOf } = Boolean.prototype
 const { valueOf: bigintOf } = BigInt.prototype
@@ -75,6 +76,11 @@ const byteLengthGetter = getter(typedArray, 'byteLength')
 const kindGetter = getter(typedArray, Symbol.toStringTag)
 const sizeGetter = getter(ArrayBuffer.prototype, 'byteLength')
 const resizableGetter = getter(ArrayBuffer.prototype, 'resizable')
+
+/** Calls back for each entry of a Map. */
+export function eachOf<K, V>(map: ReadonlyMap<K, V>, callback: (value: V, key: K) => void): void {
+  apply(forEach, map, [callback])
+}
 
 export function bufferOf(view: TypedArray): ArrayBufferLike {
   return apply(bufferGetter, view, [])

@@ -2,7 +2,7 @@
 
 use napi_derive::napi;
 use offloop_base64::{DecodeError, EncodeError};
-use offloop_json::{CheckError, Malformed, TranscodeError};
+use offloop_json::{CheckError, Malformed, TooLarge, TranscodeError};
 use offloop_memory::OutOfMemory;
 
 /// What `native.ts` makes an error of.
@@ -80,6 +80,8 @@ impl From<TranscodeError<Failure>> for Failure {
     fn from(error: TranscodeError<Self>) -> Self {
         match error {
             TranscodeError::Malformed => Malformed.into(),
+            TranscodeError::Json(error) => error.into(),
+            TranscodeError::TooLarge => Self::new(Cause::TooLarge, TooLarge.to_string()),
             TranscodeError::Stopped(failure) => failure,
         }
     }

@@ -1,18 +1,19 @@
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::mem;
 use std::rc::Rc;
 use std::result::Result;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use napi::bindgen_prelude::{AsyncTask, Either, Function, Uint8Array};
+use napi::bindgen_prelude::{AsyncTask, Either, Function, ObjectFinalize, Uint8Array};
 use napi::{Env, JsString};
 use napi_derive::napi;
 use offloop_base64::{Alphabet, encode_into};
 use offloop_json::{
-    Kernel, Long, Malformed, Memory, Segment, Tape, TranscodeError, Written, check, indent, sort,
-    transcode,
+    Floats, Kernel, Long, Malformed, Memory, Segment, Tag, Tape, TranscodeError, Written, check,
+    indent, pack, sort, transcode,
 };
-use offloop_memory::{Block, prefer_huge_pages};
+use offloop_memory::{Block, OutOfMemory, prefer_huge_pages};
+use sha2::{Digest, Sha256};
 
 use crate::failure::{Cause, Failure};
 use crate::guard::guard;
@@ -56,11 +57,51 @@ struct Counts {
 /// Memory that a tape is written to, private to `src/capture`: the streams stand in it one behind the other, in the
 /// order doubles, words, runs, bytes, rope.
 struct SegmentMemory {
-    memory: Held,
+    memory: SegmentBytes,
     room: Counts,
 }
 
+enum SegmentBytes {
+    Held(Held),
+    /// Aligned as the streams in them must be.
+    Copied(Vec<u64>),
+}
+
+impl SegmentBytes {
+    fn bytes(&self) -> &[u8] {
+        match self {
+            Self::Held(memory) => memory.bytes(),
+            Self::Copied(words) => bytes_of(words),
+        }
+    }
+}
+
+impl Counts {
+    /// Bytes of memory that holds so much and no more.
+    fn size(self) -> usize {
+        (self.doubles * 8) + (self.words + self.runs) * 4 + self.bytes + self.rope
+    }
+}
+
 impl SegmentMemory {
+    /// What is written of it, alone.
+    fn copy(&self, counts: Counts) -> Result<Self, Failure> {
+        let Segment { doubles, words, runs, bytes, rope } = self.view(counts)?;
+        let mut copy = Vec::new();
+        let len = counts.size().div_ceil(8);
+        copy.try_reserve_exact(len).map_err(|_| OutOfMemory { size: counts.size() })?;
+        copy.resize(len, 0);
+        let mut to = bytes_of_mut(&mut copy);
+        for stream in
+            [bytes_of_doubles(doubles), bytes_of_ints(words), bytes_of_ints(runs), bytes, rope]
+        {
+            let (place, rest) = to.split_at_mut_checked(stream.len()).ok_or(Malformed)?;
+            place.copy_from_slice(stream);
+            to = rest;
+        }
+        Ok(Self { memory: SegmentBytes::Copied(copy), room: counts })
+    }
+
     fn view(&self, counts: Counts) -> Result<Segment<'_>, Malformed> {
         let Counts { doubles, words, runs, bytes, .. } = self.room;
         let memory = self.memory.bytes();
@@ -83,6 +124,30 @@ fn doubles_of(bytes: &[u8]) -> &[f64] {
     // SAFETY: any bits are a double.
     let (_, doubles, _) = unsafe { bytes.align_to::<f64>() };
     if doubles.len() * 8 == bytes.len() { doubles } else { &[] }
+}
+
+fn bytes_of(words: &[u64]) -> &[u8] {
+    // SAFETY: any integers are bytes.
+    let (_, bytes, _) = unsafe { words.align_to::<u8>() };
+    bytes
+}
+
+fn bytes_of_mut(words: &mut [u64]) -> &mut [u8] {
+    // SAFETY: any bytes are integers.
+    let (_, bytes, _) = unsafe { words.align_to_mut::<u8>() };
+    bytes
+}
+
+fn bytes_of_doubles(doubles: &[f64]) -> &[u8] {
+    // SAFETY: doubles are bytes.
+    let (_, bytes, _) = unsafe { doubles.align_to::<u8>() };
+    bytes
+}
+
+fn bytes_of_ints(ints: &[i32]) -> &[u8] {
+    // SAFETY: integers are bytes.
+    let (_, bytes, _) = unsafe { ints.align_to::<u8>() };
+    bytes
 }
 
 fn ints_of(bytes: &[u8]) -> &[i32] {
@@ -111,14 +176,8 @@ impl TapeSegment {
             // SAFETY: nobody but `src/capture` has this memory, and it waits for this call.
             prefer_huge_pages(unsafe { memory.as_mut() });
         }
-        let room = Counts {
-            words: words as usize,
-            doubles: doubles as usize,
-            bytes: bytes as usize,
-            rope: 0,
-            runs: runs as usize,
-        };
-        Self(Arc::new(SegmentMemory { memory: Held::new(memory), room }))
+        let room = counts_of(words, doubles, bytes, 0, runs);
+        Self(Arc::new(SegmentMemory { memory: SegmentBytes::Held(Held::new(memory)), room }))
     }
 }
 
@@ -142,14 +201,15 @@ impl Spill {
     }
 }
 
-#[derive(Default)]
+#[derive(Clone, Default)]
 struct Parts {
     segments: Vec<(Arc<SegmentMemory>, Counts)>,
     longs: Vec<LongMemory>,
 }
 
+#[derive(Clone)]
 enum LongMemory {
-    Copied { block: Block, len: usize, is_wide: bool },
+    Copied { block: Arc<Block>, len: usize, is_wide: bool },
     Kept(Arc<Held>),
 }
 
@@ -173,6 +233,16 @@ impl Fragment {
     }
 }
 
+fn counts_of(words: u32, doubles: u32, bytes: u32, rope: u32, runs: u32) -> Counts {
+    Counts {
+        words: words as usize,
+        doubles: doubles as usize,
+        bytes: bytes as usize,
+        rope: rope as usize,
+        runs: runs as usize,
+    }
+}
+
 #[napi]
 impl TapeParts {
     #[napi(constructor)]
@@ -192,14 +262,27 @@ impl TapeParts {
         rope: u32,
         runs: u32,
     ) {
-        let counts = Counts {
-            words: words as usize,
-            doubles: doubles as usize,
-            bytes: bytes as usize,
-            rope: rope as usize,
-            runs: runs as usize,
-        };
+        let counts = counts_of(words, doubles, bytes, rope, runs);
         self.parts.borrow_mut().segments.push((Arc::clone(&segment.0), counts));
+    }
+
+    /// A copy of what is written of a segment.
+    #[napi]
+    pub fn copy_segment(
+        &self,
+        segment: &TapeSegment,
+        words: u32,
+        doubles: u32,
+        bytes: u32,
+        rope: u32,
+        runs: u32,
+    ) -> Option<Failure> {
+        let counts = counts_of(words, doubles, bytes, rope, runs);
+        match segment.0.copy(counts) {
+            Ok(copy) => self.parts.borrow_mut().segments.push((Arc::new(copy), counts)),
+            Err(failure) => return Some(failure),
+        }
+        None
     }
 
     /// Copies a string too long for a segment.
@@ -240,6 +323,7 @@ impl TapeParts {
     }
 
     fn add_long(&self, block: Block, len: usize, is_wide: bool) {
+        let block = Arc::new(block);
         self.parts.borrow_mut().longs.push(LongMemory::Copied { block, len, is_wide });
     }
 
@@ -251,52 +335,183 @@ impl TapeParts {
     }
 }
 
-/// What is made of compact JSON in the order of capture.
-pub struct Layout {
-    has_rows: bool,
-    sort_keys: bool,
+/// What was captured, for any number of tasks. V8 is told of the memory that is not its own.
+#[napi(custom_finalize)]
+pub struct KeptParts {
+    parts: RefCell<Parts>,
+    /// Bytes that V8 was told of.
+    told: Cell<i64>,
+}
+
+#[napi]
+impl KeptParts {
+    /// Takes them from `tape`.
+    #[napi(constructor)]
+    pub fn new(env: Env, tape: &TapeParts) -> napi::Result<Self> {
+        let parts = tape.parts.take();
+        let told = i64::try_from(parts.own_size()).unwrap_or(i64::MAX);
+        env.adjust_external_memory(told)?;
+        Ok(Self { parts: RefCell::new(parts), told: Cell::new(told) })
+    }
+
+    /// Bytes that are held.
+    #[napi(getter)]
+    #[must_use]
+    pub fn size(&self) -> f64 {
+        self.parts.borrow().size() as f64
+    }
+
+    /// The same parts, for one task.
+    #[napi]
+    #[must_use]
+    pub fn share(&self) -> TapeParts {
+        TapeParts { parts: self.parts.clone(), ..TapeParts::default() }
+    }
+
+    /// Forgets them.
+    #[napi]
+    pub fn clear(&self, env: Env) -> napi::Result<()> {
+        drop(self.parts.take());
+        env.adjust_external_memory(-self.told.take())?;
+        Ok(())
+    }
+}
+
+impl ObjectFinalize for KeptParts {
+    fn finalize(self, env: Env) -> napi::Result<()> {
+        env.adjust_external_memory(-self.told.get())?;
+        Ok(())
+    }
+}
+
+/// What is made of a tape: bits, and JSON without white space in the order of capture where there are none.
+#[napi]
+pub enum Layout {
+    /// JSON Lines, in which no line may break.
+    Rows = 1,
+    SortedKeys = 2,
+    /// A newline at the end.
+    Newline = 4,
+    Msgpack = 8,
+    /// Numbers that are no integers have 32 bits in it.
+    Singles = 16,
+    /// In hexadecimal digits, the SHA-256 of the JSON.
+    Digest = 32,
+}
+
+/// The same, read.
+pub struct Shape {
+    bits: u32,
     gap: Option<String>,
 }
 
+impl Shape {
+    fn has(&self, bit: Layout) -> bool {
+        self.bits & bit as u32 != 0
+    }
+}
+
+/// The word that ends a row.
+const ROW: [i32; 1] = [Tag::Extra as i32];
+
 impl Parts {
-    /// Writes the JSON to `out`; or, where that has no room for it, to recycled memory.
+    /// Bytes that are held.
+    fn size(&self) -> usize {
+        let segments = self.segments.iter().map(|(segment, _)| segment.memory.bytes().len());
+        segments.chain(self.longs.iter().map(|long| long.view().bytes.len())).sum()
+    }
+
+    /// Those of them that are no memory of V8's.
+    fn own_size(&self) -> usize {
+        let segments = self.segments.iter().map(|(segment, _)| match &segment.memory {
+            SegmentBytes::Held(_) => 0,
+            SegmentBytes::Copied(words) => words.len() * 8,
+        });
+        let longs = self.longs.iter().map(|long| match long {
+            LongMemory::Copied { block, .. } => block.len(),
+            LongMemory::Kept(_) => 0,
+        });
+        segments.chain(longs).sum()
+    }
+
+    /// Writes what is asked for to `out`; or, where that has no room for it, to recycled memory.
     fn encode<'o>(
         &self,
         lexicon: &offloop_json::Lexicon,
-        layout: &Layout,
+        shape: &Shape,
         out: &'o mut [u8],
         flag: &Flag,
     ) -> Result<(Growing<'o>, usize), Failure> {
         let views = self.segments.iter().map(|(segment, counts)| segment.view(*counts));
-        let segments = views.collect::<Result<Vec<_>, _>>()?;
+        let mut segments = views.collect::<Result<Vec<_>, _>>()?;
+        if shape.has(Layout::Newline) {
+            segments.push(Segment { words: &ROW, ..Segment::default() });
+        }
         let longs = self.longs.iter().map(LongMemory::view).collect::<Vec<_>>();
-        let tape =
-            Tape { segments: &segments, longs: &longs, lexicon, has_rows: layout.has_rows, base64 };
-        let poll = || flag.check();
+        let has_rows = shape.has(Layout::Rows);
+        let tape = Tape { segments: &segments, longs: &longs, lexicon, has_rows, base64 };
         prepare(out);
-        if !layout.sort_keys && layout.gap.is_none() {
-            let mut memory = Growing::Given(out);
-            let Written { len, .. } = transcode(tape, Kernel::best(), &mut memory, poll)?;
-            return Ok((memory, len));
+        if shape.has(Layout::Digest) {
+            let (mut json, len) =
+                print(tape, shape, Growing::Own(RECYCLER.acquire(out.len())?), flag)?;
+            return digest(json.written(len), out, flag);
         }
-        let mut compact = Growing::Own(RECYCLER.acquire(out.len())?);
-        let mut written = transcode(tape, Kernel::best(), &mut compact, poll)?;
-        let Some(gap) = &layout.gap else {
-            let mut memory = Growing::Given(out);
-            let json = compact.written(written.len);
-            let Written { len, .. } = sort(json, &written.raws, &mut memory, poll)?;
-            return Ok((memory, len));
-        };
-        if layout.sort_keys {
-            let mut sorted = Growing::Own(RECYCLER.acquire(written.len)?);
-            written = sort(compact.written(written.len), &written.raws, &mut sorted, poll)?;
-            compact = sorted;
+        if !shape.has(Layout::Msgpack) {
+            return print(tape, shape, Growing::Given(out), flag);
         }
+        let floats = if shape.has(Layout::Singles) { Floats::Single } else { Floats::Double };
         let mut memory = Growing::Given(out);
-        let json = compact.written(written.len);
-        let len = indent(json, &written.raws, gap.as_bytes(), &mut memory, poll)?;
+        let len = pack(tape, floats, Kernel::best(), &mut memory, || flag.check())?;
         Ok((memory, len))
     }
+}
+
+fn print<'o>(
+    tape: Tape<'_>,
+    shape: &Shape,
+    mut memory: Growing<'o>,
+    flag: &Flag,
+) -> Result<(Growing<'o>, usize), Failure> {
+    let poll = || flag.check();
+    let sorts = shape.has(Layout::SortedKeys);
+    if !sorts && shape.gap.is_none() {
+        let Written { len, .. } = transcode(tape, Kernel::best(), &mut memory, poll)?;
+        return Ok((memory, len));
+    }
+    let mut compact = Growing::Own(RECYCLER.acquire(memory.bytes().len())?);
+    let mut written = transcode(tape, Kernel::best(), &mut compact, poll)?;
+    let Some(gap) = &shape.gap else {
+        let json = compact.written(written.len);
+        let Written { len, .. } = sort(json, &written.raws, &mut memory, poll)?;
+        return Ok((memory, len));
+    };
+    if sorts {
+        let mut sorted = Growing::Own(RECYCLER.acquire(written.len)?);
+        written = sort(compact.written(written.len), &written.raws, &mut sorted, poll)?;
+        compact = sorted;
+    }
+    let json = compact.written(written.len);
+    let len = indent(json, &written.raws, gap.as_bytes(), &mut memory, poll)?;
+    Ok((memory, len))
+}
+
+fn digest<'o>(
+    json: &[u8],
+    out: &'o mut [u8],
+    flag: &Flag,
+) -> Result<(Growing<'o>, usize), Failure> {
+    let mut hash = Sha256::new();
+    for piece in json.chunks(PIECE) {
+        flag.check()?;
+        hash.update(piece);
+    }
+    let digits = hash.finalize().into_iter().flat_map(|byte| [byte >> 4, byte & 15]);
+    let mut len = 0;
+    for (to, digit) in out.iter_mut().zip(digits) {
+        *to = if digit < 10 { b'0' + digit } else { b'a' + digit - 10 };
+        len += 1;
+    }
+    Ok((Growing::Given(out), len))
 }
 
 /// What there is no room for is a failure to grow, which the transcoder keeps.
@@ -318,7 +533,7 @@ impl LongMemory {
 pub struct Encode {
     parts: Parts,
     lexicon: Arc<offloop_json::Lexicon>,
-    layout: Layout,
+    shape: Shape,
     out: Held,
     spill: Spill,
 }
@@ -328,7 +543,7 @@ impl Work for Encode {
 
     fn run(&mut self, flag: &Flag) -> Result<f64, Failure> {
         let (memory, len) =
-            self.parts.encode(&self.lexicon, &self.layout, self.out.bytes_mut(), flag)?;
+            self.parts.encode(&self.lexicon, &self.shape, self.out.bytes_mut(), flag)?;
         let Growing::Own(block) = memory else {
             clear_rest(self.out.bytes_mut(), len);
             return Ok(len as f64);
@@ -348,29 +563,28 @@ impl Work for Encode {
     }
 }
 
-fn encode_of(tape: &TapeParts, lexicon: &Lexicon, layout: Layout, out: Uint8Array) -> Encode {
+fn encode_of(tape: &TapeParts, lexicon: &Lexicon, shape: Shape, out: Uint8Array) -> Encode {
     Encode {
         parts: mem::take(&mut *tape.parts.borrow_mut()),
         lexicon: Arc::clone(&lexicon.0),
-        layout,
+        shape,
         out: Held::new(out),
         spill: tape.spill.clone(),
     }
 }
 
-/// Writes the JSON of a tape to `out`; tells how long it is. Where that is more than `out` has room for, `takeSpill`
+/// Writes what `layout`, bits of [`Layout`], says of a tape to `out`; tells how long it is. Where that is more than `out` has room for, `takeSpill`
 /// gives it.
 #[napi(ts_return_type = "Promise<number | Failure>")]
 pub fn encode_tape(
     tape: &TapeParts,
     lexicon: &Lexicon,
-    has_rows: bool,
-    sort_keys: bool,
+    layout: u32,
     gap: Option<String>,
     out: Uint8Array,
     stop: Option<&Stop>,
 ) -> AsyncTask<Job<Encode>> {
-    launch(encode_of(tape, lexicon, Layout { has_rows, sort_keys, gap }, out), stop)
+    launch(encode_of(tape, lexicon, Shape { bits: layout, gap }, out), stop)
 }
 
 /// The same at once.
@@ -378,12 +592,11 @@ pub fn encode_tape(
 pub fn encode_tape_sync(
     tape: &TapeParts,
     lexicon: &Lexicon,
-    has_rows: bool,
-    sort_keys: bool,
+    layout: u32,
     gap: Option<String>,
     out: Uint8Array,
 ) -> Either<f64, Failure> {
-    let mut work = encode_of(tape, lexicon, Layout { has_rows, sort_keys, gap }, out);
+    let mut work = encode_of(tape, lexicon, Shape { bits: layout, gap }, out);
     at_once(|| work.run(&Flag::default()))
 }
 
@@ -503,7 +716,7 @@ impl Desk {
         match transcode(tape, self.kernel, &mut Fixed(room), || Ok(())) {
             Ok(Written { len, .. }) => Ok(i32::try_from(len).unwrap_or(NO_ROOM)),
             Err(TranscodeError::Stopped(NoRoom)) => Ok(NO_ROOM),
-            Err(TranscodeError::Malformed) => Err(Malformed.into()),
+            Err(_) => Err(Malformed.into()),
         }
     }
 

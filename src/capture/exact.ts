@@ -7,11 +7,13 @@
 import {
   apply,
   descriptorOf,
+  eachOf,
   execRegExp,
   isArray,
   isBigIntObject,
   isBooleanObject,
   isBoxed,
+  isMap,
   isNumberObject,
   isProxy,
   isRawJson,
@@ -32,18 +34,33 @@ import { circularError } from './circular.ts'
 import { writeKey, writePrimitive, type Key } from './place.ts'
 import { isObject } from './plain.ts'
 import { isAsked } from './brands.ts'
-import { checkBigints, writeTypedArray } from './typed.ts'
+import { checkBigints, hasBigints, writeTypedArray } from './typed.ts'
 import { fragmentOf, stringify, type Revived } from './raw.ts'
 import { NO_RULES, type Rules } from './rules.ts'
-import { isUntouched } from './usual.ts'
+import { isTwofold, isUntouched } from './usual.ts'
 import { unsupported } from './pointer.ts'
-import { CLOSE_ARRAY, CLOSE_OBJECT, NULL, OPEN_ARRAY, OPEN_OBJECT, type Tape } from './tape.ts'
+import {
+  CLOSE_ARRAY,
+  CLOSE_MAP,
+  CLOSE_OBJECT,
+  IN_BOTH,
+  NULL,
+  ONLY_JSON,
+  ONLY_MSGPACK,
+  OPEN_ARRAY,
+  OPEN_MAP,
+  OPEN_OBJECT,
+  type Tape,
+} from './tape.ts'
 
-/** What is being captured: an array, or an object with the keys it had when it was come to. */
+/** What is being captured: an array, or an object with the keys it had when it was come to; or else what `turn` does. */
 interface Frame {
-  readonly value: Record<string, unknown>
+  readonly value: object
   readonly keys: readonly string[] | undefined
   readonly length: number
+  /** The word at its end; 0 for what has none. */
+  readonly close: number
+  readonly turn: ((frame: Frame) => void) | undefined
   at: number
   /** That it stands in. */
   readonly outer: Frame | undefined
@@ -75,13 +92,17 @@ export function captureContainer(tape: Tape, name: string | number, value: objec
 
 class Exact {
   readonly #tape: Tape
-  readonly #rules: Rules
   #frame: Frame | undefined
   #deep: Map<unknown, number> | undefined
+  /** Bytes that MessagePack has as they are, where JSON has what their `toJSON` gave. */
+  #twofold: { readonly bytes: TypedArray; readonly json: unknown } | undefined
 
   constructor(tape: Tape) {
     this.#tape = tape
-    this.#rules = tape.rules
+  }
+
+  get #rules(): Rules {
+    return this.#tape.rules
   }
 
   property(holder: object, key: string, value: unknown): boolean {
@@ -102,13 +123,21 @@ class Exact {
     const tape = this.#tape
     for (let frame = this.#frame; frame !== undefined; frame = this.#frame) {
       if (frame.at === frame.length) {
-        tape.literal(frame.keys === undefined ? CLOSE_ARRAY : CLOSE_OBJECT)
-        this.#leave(frame.value)
+        if (frame.close !== 0) {
+          tape.literal(frame.close)
+          this.#leave(frame.value)
+        }
         this.#frame = frame.outer
         continue
       }
-      const { value, keys, at } = frame
+      const { keys, at, turn } = frame
+      // oxlint-disable-next-line typescript/no-unsafe-type-assertion
+      const value = frame.value as Record<string, unknown>
       frame.at += 1
+      if (turn !== undefined) {
+        turn(frame)
+        continue
+      }
       if (keys === undefined) {
         // oxlint-disable-next-line typescript/no-unsafe-type-assertion
         if (!this.#start(value, at, value[at as unknown as string], undefined)) tape.literal(NULL)
@@ -122,6 +151,11 @@ class Exact {
 
   /** SerializeJSONProperty. */
   #start(holder: object, name: string | number, given: unknown, key: Key | undefined): boolean {
+    return this.#write(name, this.#prepared(holder, name, given), key)
+  }
+
+  /** What is to be written of it. */
+  #prepared(holder: object, name: string | number, given: unknown): unknown {
     const { replace } = this.#rules
     let value = given
     if (isObject(value) || typeof value === 'bigint') {
@@ -129,13 +163,15 @@ class Exact {
       value = this.#resolved(name, value, (value as { toJSON?: unknown }).toJSON)
     }
     if (replace !== undefined) value = apply(replace, holder, [toText(name), value])
-    return this.#write(name, unboxed(this.#asked(value)), key)
+    return unboxed(this.#asked(value))
   }
 
   #resolved(name: string | number, value: unknown, toJSON: unknown): unknown {
     if (typeof toJSON !== 'function' || isUntouched(this.#rules, value, toJSON)) return value
     if (isObject(value) && fragmentOf(value) !== undefined) return value
-    return apply(toJSON, value, [toText(name)])
+    const json: unknown = apply(toJSON, value, [toText(name)])
+    if (isTwofold(this.#rules, value, toJSON)) this.#twofold = { bytes: value, json }
+    return json
   }
 
   /** What `default` makes of it. */
@@ -148,6 +184,18 @@ class Exact {
 
   /** False, with nothing written, for what has no JSON. */
   #write(name: string | number, value: unknown, key: Key | undefined): boolean {
+    const twofold = this.#twofold
+    if (twofold !== undefined) {
+      this.#twofold = undefined
+      if (twofold.json === value && hasJson(value)) {
+        writeKey(this.#tape, key, name)
+        this.#either(
+          () => this.#write(name, value, undefined),
+          () => writeTypedArray(this.#tape, name, twofold.bytes),
+        )
+        return true
+      }
+    }
     switch (typeof value) {
       case 'number':
         // NaN, or infinite.
@@ -176,14 +224,41 @@ class Exact {
 
   #bigint(name: string | number, value: bigint, key: Key | undefined): void {
     const tape = this.#tape
-    checkBigints(this.#rules)
+    const { bigint, target } = this.#rules
+    checkBigints(tape)
     const digits = toText(value)
-    if (this.#rules.bigint === 'string') {
-      writePrimitive(tape, name, digits, key)
-      return
-    }
+    const print = (): void => tape.json(digits, 0, digits.length)
     writeKey(tape, key, name)
-    tape.json(digits, 0, digits.length)
+    tape.room()
+    if (target === 'msgpack') {
+      if (isOf64Bits(value)) print()
+      else refuse(tape, unsupported(tape, name, value))
+    } else if (target === 'json' || (bigint !== 'string' && isOf64Bits(value))) {
+      if (bigint === 'string') tape.string(digits)
+      else print()
+    } else {
+      const again = (): void => this.#bigint(name, value, undefined)
+      this.#either(again, again)
+    }
+  }
+
+  /** What `json` and `msgpack` write is each for one of the two alone. */
+  #either(json: () => void, msgpack: () => void): void {
+    const tape = this.#tape
+    const { rules } = tape
+    const { target } = rules
+    if (typeof target !== 'object') return
+    const turn = ({ at }: Frame): void => {
+      tape.rules = at === 1 ? target.msgpack : rules
+      tape.isPart = at === 1
+      tape.literal(at === 1 ? ONLY_MSGPACK : IN_BOTH)
+      if (at === 1) msgpack()
+    }
+    this.#frame = { value: rules, keys: undefined, length: 2, close: 0, turn, at: 0, outer: this.#frame }
+    tape.rules = target.json
+    tape.isPart = true
+    tape.literal(ONLY_JSON)
+    json()
   }
 
   #object(name: string | number, value: object): void {
@@ -191,19 +266,59 @@ class Exact {
     if (fragment !== undefined) this.#tape.raw(fragment)
     else if (isRawJson(value)) this.#tape.json(value.rawJSON, 0, value.rawJSON.length)
     else if (isTypedArray(value)) this.#typedArray(name, value)
-    else this.#open(name, value)
+    else if (this.#rules.target === 'json' || !isMap(value)) this.#open(name, value)
+    else this.#map(name, value)
+  }
+
+  #map(name: string | number, value: ReadonlyMap<unknown, unknown>): void {
+    if (this.#rules.target === 'msgpack') this.#openMap(name, value)
+    else {
+      this.#either(
+        () => this.#open(name, value),
+        () => this.#openMap(name, value),
+      )
+    }
+  }
+
+  #openMap(name: string | number, value: ReadonlyMap<unknown, unknown>): void {
+    if (!this.#enter(name, value)) return
+    this.#tape.literal(OPEN_MAP)
+    const entries: unknown[] = []
+    eachOf(value, (item, key) => {
+      entries[entries.length] = key
+      entries[entries.length] = item
+    })
+    const { length } = entries
+    let item: unknown
+    const turn = (frame: Frame): void => {
+      const index = frame.at - 1
+      const key = entries[index - (index % 2)]
+      const step = nameOf(key, index)
+      if (index % 2 === 1) {
+        this.#write(step, item, undefined)
+        return
+      }
+      item = this.#prepared(value, step, entries[index + 1])
+      const prepared = this.#prepared(value, '', key)
+      if (hasJson(item) && hasJson(prepared)) this.#write(step, prepared, undefined)
+      else frame.at += 1
+    }
+    this.#frame = { value, keys: undefined, length, close: CLOSE_MAP, turn, at: 0, outer: this.#frame }
   }
 
   #typedArray(name: string | number, value: TypedArray): void {
     const tape = this.#tape
-    if (this.#rules.typedArrays !== 'object') {
-      writeTypedArray(tape, name, value)
-      return
+    const { typedArrays, target } = this.#rules
+    const writeBytes = (): void => writeTypedArray(tape, name, value)
+    const writeKeys = (): void => {
+      // Its keys are as many as its elements; nobody makes them faster than the engine.
+      const text = tape.isPart && hasBigints(value) ? undefined : stringified(tape, value)
+      if (typeof text === 'string') tape.json(text, 0, text.length)
+      else this.#open(name, text?.value ?? value)
     }
-    // Its keys are as many as its elements; nobody makes them faster than the engine.
-    const text = stringified(tape, value)
-    if (typeof text === 'string') tape.json(text, 0, text.length)
-    else this.#open(name, text?.value ?? value)
+    if (typedArrays !== 'object' || target === 'msgpack') writeBytes()
+    else if (target === 'json') writeKeys()
+    else this.#either(writeKeys, writeBytes)
   }
 
   #open(name: string | number, value: object): void {
@@ -213,10 +328,11 @@ class Exact {
       const length = lengthOfArray(value)
       tape.literal(OPEN_ARRAY)
       this.#frame = {
-        // oxlint-disable-next-line typescript/no-unsafe-type-assertion
-        value: value as unknown as Record<string, unknown>,
+        value,
         keys: undefined,
         length,
+        close: CLOSE_ARRAY,
+        turn: undefined,
         at: 0,
         outer: this.#frame,
       }
@@ -224,8 +340,8 @@ class Exact {
     }
     const keys = this.#rules.keys ?? keysOf(value)
     tape.literal(OPEN_OBJECT)
-    // oxlint-disable-next-line typescript/no-unsafe-type-assertion
-    this.#frame = { value: value as Record<string, unknown>, keys, length: keys.length, at: 0, outer: this.#frame }
+    const { length } = keys
+    this.#frame = { value, keys, length, close: CLOSE_OBJECT, turn: undefined, at: 0, outer: this.#frame }
   }
 
   /** As `enter`. */
@@ -304,11 +420,23 @@ export function enter(tape: Tape, name: string | number, value: object): boolean
 }
 
 function meetAgain(tape: Tape, start: number, name: string | number): false {
-  const { circular } = tape.rules
-  if (circular === undefined) throw circularError(tape.path, tape.names, start, tape.depth, name)
+  const { circular, target } = tape.rules
   tape.room()
-  tape.string(circular)
+  if (circular !== undefined) {
+    tape.string(circular)
+    return false
+  }
+  const error = circularError(tape.path, tape.names, start, tape.depth, name)
+  if (target !== 'msgpack') throw error
+  refuse(tape, error)
   return false
+}
+
+/** What MessagePack has no form for: throws the error, or keeps it for when MessagePack is asked for. */
+function refuse(tape: Tape, error: unknown): void {
+  if (!tape.isPart) throw error
+  tape.msgpackError ??= error
+  tape.literal(NULL)
 }
 
 function push(tape: Tape, name: string | number, value: object): void {
@@ -326,6 +454,24 @@ function unboxed(value: unknown): unknown {
   if (isBigIntObject(value)) return valueOfBigInt(value)
   return value
 }
+
+/** Not what JSON.stringify makes undefined. */
+function hasJson(value: unknown): boolean {
+  return value !== undefined && typeof value !== 'function' && typeof value !== 'symbol'
+}
+
+/** How a path names the value at a key of a Map. */
+function nameOf(key: unknown, index: number): string | number {
+  if (typeof key === 'string') return key
+  return isObject(key) || typeof key === 'symbol' ? index : toText(key)
+}
+
+function isOf64Bits(value: bigint): boolean {
+  return LEAST_INT64 <= value && value <= MOST_UINT64
+}
+
+const LEAST_INT64 = -(2n ** 63n)
+const MOST_UINT64 = 2n ** 64n - 1n
 
 /** ToLength of what a proxy says. */
 function lengthOfArray(value: readonly unknown[]): number {

@@ -15,7 +15,15 @@ export interface Rules {
   readonly circular: string | undefined
   /** Asked about what has no JSON of its own. */
   readonly ask: ((value: unknown) => unknown) | undefined
+  /** What a tape is to become. */
+  readonly target: Target
 }
+
+export type Target =
+  | 'json'
+  | 'msgpack'
+  /** Both; these are the rules of what is different in them. */
+  | { readonly json: Rules; readonly msgpack: Rules }
 
 /** Those of JSON.stringify. */
 export const NO_RULES: Rules = {
@@ -26,6 +34,15 @@ export const NO_RULES: Rules = {
   isFinite: false,
   circular: undefined,
   ask: undefined,
+  target: 'json',
+}
+
+/** Those of `encodeMsgpack`. */
+export const MSGPACK_RULES: Rules = { ...NO_RULES, target: 'msgpack' }
+
+/** The same for values of which JSON and MessagePack may be made. */
+export function forBoth(rules: Rules): Rules {
+  return { ...rules, target: { json: rules, msgpack: { ...rules, target: 'msgpack' } } }
 }
 
 /** Every value must be looked at one by one, as exact.ts does. */

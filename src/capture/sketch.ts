@@ -1,6 +1,16 @@
 /** What the values at one place look like: counts, keys, a few constants; nothing of the values themselves is kept. */
 
-import { descriptorOf, isArray, isBoxed, isDate, isProxy, keysOf, prototypeOf, sliceString } from '../intrinsics.ts'
+import {
+  descriptorOf,
+  isArray,
+  isBoxed,
+  isDate,
+  isMap,
+  isProxy,
+  keysOf,
+  prototypeOf,
+  sliceString,
+} from '../intrinsics.ts'
 import { isLearnable } from './place.ts'
 import { isPlainPrototype } from './plain.ts'
 
@@ -76,6 +86,7 @@ export class Sketch {
       prototype !== null &&
       isPlainPrototype(prototype) &&
       !isBoxed(value) &&
+      !isMap(value) &&
       !('toJSON' in value) &&
       depth < DEEPEST
     ) {

@@ -15,7 +15,16 @@ import {
   writeLatin1,
   writeUtf16,
 } from '../intrinsics.ts'
-import { bindDesk, check, TapeParts, TapeSegment, type Fragment, type Slab } from '../native.ts'
+import {
+  bindDesk,
+  check,
+  KeptParts,
+  TapeParts,
+  TapeSegment,
+  type Fragment,
+  type Lexicon,
+  type Slab,
+} from '../native.ts'
 import type { Vocabulary } from './place.ts'
 import { NO_RULES, type Rules } from './rules.ts'
 
@@ -41,12 +50,17 @@ export const TRUE: number = (1 << 4) | LITERAL
 export const FALSE: number = (2 << 4) | LITERAL
 export const OPEN_ARRAY: number = OPEN
 export const OPEN_OBJECT: number = (1 << 4) | OPEN
+export const OPEN_MAP: number = (2 << 4) | OPEN
 export const CLOSE_ARRAY: number = CLOSE
 export const CLOSE_OBJECT: number = (1 << 4) | CLOSE
+export const CLOSE_MAP: number = (2 << 4) | CLOSE
 const ROW = EXTRA
 const BYTES = (1 << 4) | EXTRA
 const LONG_BYTES = (2 << 4) | EXTRA
 const RAW = (3 << 4) | EXTRA
+export const ONLY_JSON: number = (4 << 4) | EXTRA
+export const ONLY_MSGPACK: number = (5 << 4) | EXTRA
+export const IN_BOTH: number = (6 << 4) | EXTRA
 
 /** Payloads of `NAME` and `TEXT`: where the characters are. */
 const IN_LATIN1 = 0
@@ -118,6 +132,8 @@ class Segment {
   readonly bytes: Buffer
   readonly rope: Buffer
   readonly native: TapeSegment
+  /** It belongs to what was kept of a tape. */
+  isKept = false
 
   constructor(room: Room) {
     this.room = room
@@ -229,6 +245,12 @@ export class Tape {
   longs = 0
   /** Characters of long strings. */
   longSize = 0
+
+  /** What is written is for JSON alone, or for MessagePack alone. */
+  isPart = false
+  /** Why no JSON, or no MessagePack, can be made of it: what was kept to be thrown when it is asked for. */
+  jsonError: unknown
+  msgpackError: unknown
 
   /** The containers that are being captured, each in the one before, and the key or index of each in that. */
   readonly path: unknown[] = blank(undefined)
@@ -501,7 +523,7 @@ export class Tape {
   }
 
   #free(segment: Segment): void {
-    if (segment !== this.#desk) giveIdle(segment)
+    if (segment !== this.#desk && !segment.isKept) giveIdle(segment)
   }
 
   /** Lets go of the containers. */
@@ -523,6 +545,9 @@ export class Tape {
     } else this.#resetAll()
     this.text = ''
     this.score = 0
+    this.isPart = false
+    this.jsonError = undefined
+    this.msgpackError = undefined
     if (this.path[0] !== undefined) this.leaveAll()
   }
 
@@ -574,6 +599,18 @@ export class Tape {
     return this.parts
   }
 
+  /** Everything, to be kept: large segments that are mostly full go with it, of others what is written is copied. */
+  keep(): Kept {
+    this.flush()
+    this.parts ??= new TapeParts()
+    let kept: Segment | undefined
+    for (let sealed = this.#firstSealed; sealed !== undefined; sealed = sealed.next) {
+      kept = keepSegment(this.parts, sealed, kept)
+    }
+    kept = keepSegment(this.parts, this.#end(), kept)
+    return new Kept(this, new KeptParts(this.parts), kept)
+  }
+
   /** How long the JSON is if nothing is escaped and numbers have the usual length. */
   usualSize(): number {
     let size = this.longSize + usualSizeOf(this.#end())
@@ -584,6 +621,56 @@ export class Tape {
   get hasNothing(): boolean {
     return this.w === 0 && this.#firstSealed === undefined
   }
+}
+
+/** What was captured, for any number of tasks. */
+export class Kept {
+  readonly parts: KeptParts
+  readonly lexicon: Lexicon
+  /** See `Tape`. */
+  readonly usualSize: number
+  /** Undefined for what is not small. */
+  readonly cost: number | undefined
+  readonly jsonError: unknown
+  readonly msgpackError: unknown
+  #segments: Segment | undefined
+
+  constructor(tape: Tape, parts: KeptParts, segments: Segment | undefined) {
+    this.parts = parts
+    this.lexicon = tape.vocabulary.lexicon
+    this.usualSize = tape.usualSize()
+    this.cost = segments === undefined && tape.longs === 0 ? tape.cost : undefined
+    this.jsonError = tape.jsonError
+    this.msgpackError = tape.msgpackError
+    this.#segments = segments
+  }
+
+  /** When no task reads it any more, and none will. */
+  release(): void {
+    this.parts.clear()
+    for (let segment = this.#segments; segment !== undefined; segment = this.#segments) {
+      this.#segments = segment.below
+      segment.isKept = false
+      giveIdle(segment)
+    }
+  }
+}
+
+/** Gives the stack of those that are kept as they are. */
+function keepSegment(parts: TapeParts, sealed: Sealed, kept: Segment | undefined): Segment | undefined {
+  const { segment, words, doubles, bytes, rope, runs } = sealed
+  if (segment.room === LARGE && sizeOf(LARGE) < 2 * sizeOf(sealed)) {
+    addSegment(parts, sealed)
+    segment.isKept = true
+    segment.below = kept
+    return segment
+  }
+  check(parts.copySegment(segment.native, words, doubles, bytes, rope, runs))
+  return kept
+}
+
+function sizeOf({ words, doubles, bytes, rope, runs }: Room): number {
+  return (words + runs) * 4 + doubles * 8 + bytes + rope
 }
 
 function addSegment(parts: TapeParts, { segment, words, doubles, bytes, rope, runs }: Sealed): void {

@@ -2,7 +2,6 @@
 
 import { bytesOf, kindOf, lengthOf, type TypedArray } from '../intrinsics.ts'
 import { unsupported } from './pointer.ts'
-import type { Rules } from './rules.ts'
 import type { Tape } from './tape.ts'
 
 /** How the elements are written; `Form` of `crates/json/src/tape.rs`. */
@@ -18,7 +17,6 @@ export const BUFFER: number = (1 << 2) | AS_BUFFER
 const KINDS: Readonly<Record<string, number>> = Object.assign(Object.create(null), {
   Int8Array: 0,
   Uint8Array: 1,
-  Uint8ClampedArray: 1,
   Int16Array: 2,
   Uint16Array: 3,
   Int32Array: 4,
@@ -28,18 +26,28 @@ const KINDS: Readonly<Record<string, number>> = Object.assign(Object.create(null
   Float64Array: 8,
   BigInt64Array: 9,
   BigUint64Array: 10,
+  Uint8ClampedArray: 11,
 })
+/** The first of them. */
 const FLOATS = 6
 const BIGINTS = 9
+const CLAMPED = 11
+
+/** Whether its elements are bigints. */
+export function hasBigints(value: TypedArray): boolean {
+  const kind = KINDS[kindOf(value)] ?? BIGINTS
+  return BIGINTS <= kind && kind < CLAMPED
+}
 
 /** At `name` in the container that is captured now; its key is written. */
 export function writeTypedArray(tape: Tape, name: string | number, value: TypedArray): void {
   const { rules } = tape
   const kind = KINDS[kindOf(value)] ?? BIGINTS
+  const areBigints = hasBigints(value)
   let form = rules.typedArrays === 'base64' ? AS_BASE64 : AS_NUMBERS
   if (form === AS_NUMBERS) {
-    if (BIGINTS <= kind && 0 < lengthOf(value)) checkBigints(rules)
-    if (BIGINTS <= kind && rules.bigint === 'string') form = AS_STRINGS
+    if (areBigints && 0 < lengthOf(value)) checkBigints(tape)
+    if (areBigints && rules.bigint === 'string') form = AS_STRINGS
     if (rules.isFinite && FLOATS <= kind && kind < BIGINTS) refuseNonFinite(tape, name, value)
   }
   tape.bytes((kind << 2) | form, bytesOf(value))
@@ -53,7 +61,11 @@ function refuseNonFinite(tape: Tape, name: string | number, value: TypedArray): 
   }
 }
 
-/** Throws what JSON.stringify does for them, if nothing is to be written instead. */
-export function checkBigints({ bigint }: Rules): void {
-  if (bigint === 'throw') throw new TypeError('Do not know how to serialize a BigInt')
+/** Throws what JSON.stringify does for them, if nothing is to be written instead; or keeps it for when JSON is asked for. */
+export function checkBigints(tape: Tape): void {
+  const { bigint, target } = tape.rules
+  if (bigint !== 'throw' || target === 'msgpack') return
+  const error = new TypeError('Do not know how to serialize a BigInt')
+  if (target === 'json' && !tape.isPart) throw error
+  tape.jsonError ??= error
 }

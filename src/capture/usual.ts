@@ -14,6 +14,7 @@ import {
   ownKeysOf,
   propertyOf,
   prototypeOf,
+  type TypedArray,
 } from '../intrinsics.ts'
 
 const datePrototype: object = Date.prototype
@@ -97,8 +98,17 @@ export function isPlainBuffer(value: object): value is Uint8Array {
 }
 
 /** Whether the rules keep the bytes that its `toJSON`, that of Buffers, would make an object of. */
-export function isUntouched({ typedArrays }: Rules, value: unknown, toJSON: unknown): boolean {
-  return typedArrays !== 'object' && isTypedArray(value) && toJSON === descriptorOf(bufferPrototype, 'toJSON')?.value
+export function isUntouched({ typedArrays, target }: Rules, value: unknown, toJSON: unknown): boolean {
+  return (typedArrays !== 'object' || target === 'msgpack') && isBufferLike(value, toJSON)
+}
+
+/** Whether they do so in MessagePack alone. */
+export function isTwofold(rules: Rules, value: unknown, toJSON: unknown): value is TypedArray {
+  return typeof rules.target === 'object' && rules.typedArrays === 'object' && isBufferLike(value, toJSON)
+}
+
+function isBufferLike(value: unknown, toJSON: unknown): value is TypedArray {
+  return isTypedArray(value) && toJSON === descriptorOf(bufferPrototype, 'toJSON')?.value
 }
 
 function getterOfLength(): unknown {

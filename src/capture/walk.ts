@@ -10,6 +10,7 @@ import {
   isArray,
   isBoxed,
   isDate,
+  isMap,
   isProxy,
   isRawJson,
   isTypedArray,
@@ -27,7 +28,7 @@ import { Sketch } from './sketch.ts'
 import { fragmentOf } from './raw.ts'
 import { concernsAll } from './rules.ts'
 import { BUFFER } from './typed.ts'
-import { bufferToJSON, dateJson, dateToJSON, isPlainBuffer, isUntouched } from './usual.ts'
+import { bufferToJSON, dateJson, dateToJSON, isPlainBuffer, isTwofold, isUntouched } from './usual.ts'
 import { makeCopyDoubles, makeCopyInts, type Copy } from './loops.ts'
 import { hasEnumerable, isPlainPrototype } from './plain.ts'
 import {
@@ -143,6 +144,7 @@ export function walkRead(
     tape.bytes(BUFFER, value)
     return true
   }
+  if (isTwofold(tape.rules, value, toJSON)) return captureExactly(tape, name, value, toJSON, key)
   return walkAnswer(tape, name, apply(toJSON, value, [toText(name)]), key, place)
 }
 
@@ -179,7 +181,7 @@ function walkResolved(tape: Tape, name: string | number, value: object, key: Key
       return true
     }
   }
-  if (!isPlain(value)) return captureExactly(tape, name, value, undefined, unwritten)
+  if (!isPlain(tape, value)) return captureExactly(tape, name, value, undefined, unwritten)
   if (place.isRoot && place.hopeless === 0 && mayLearn(place)) learnRoot(tape, value, place)
   writeKey(tape, unwritten, name)
   // oxlint-disable-next-line typescript/no-unsafe-type-assertion
@@ -193,9 +195,10 @@ function toJsonOf(value: object): unknown {
 }
 
 /** Whether `for…in` tells exactly its keys, and it stands for no primitive. */
-function isPlain(value: object): boolean {
+function isPlain({ rules }: Tape, value: object): boolean {
   const prototype = prototypeOf(value)
   if (prototype === objectPrototype) return true
+  if (rules.target !== 'json' && isMap(value)) return false
   if (isBoxed(value) || isRawJson(value) || isTypedArray(value) || fragmentOf(value) !== undefined) return false
   return prototype === null || isPlainPrototype(prototype)
 }

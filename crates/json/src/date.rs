@@ -1,21 +1,29 @@
 //! `Date.prototype.toISOString`.
 
-use crate::output::{Memory, Output};
-
 const MS_PER_DAY: i64 = 86_400_000;
 /// The largest time value that is a date.
 const MOST: f64 = 8.64e15;
 
-pub(crate) fn write_date<M: Memory>(out: &mut Output<'_, M>, time: f64) {
+/// Room for any date.
+pub(crate) const DATE: usize = 27;
+
+/// Writes the date; tells how long it is, or that the time is none. The rest of `to` stays as it is.
+pub(crate) fn iso(time: f64, to: &mut [u8; DATE]) -> Option<usize> {
     if time.is_nan() || MOST < time.abs() {
-        return out.put(b"null", 4);
+        return None;
     }
     let time = time as i64;
     let (year, month, day) = civil(time.div_euclid(MS_PER_DAY));
     let ms = time.rem_euclid(MS_PER_DAY) as u32;
     let (second, ms) = (ms / 1000, ms % 1000);
-    out.byte(b'"');
-    write_year(out, year);
+    let size = year.unsigned_abs() as u32;
+    let mut start = 0;
+    if !(0..=9999).contains(&year) {
+        let [a, b] = two(size / 10_000);
+        start = put(to, 0, [if year < 0 { b'-' } else { b'+' }, a, b]);
+    }
+    let [y0, y1] = two(size / 100 % 100);
+    let [y2, y3] = two(size % 100);
     let [m0, m1] = two(month);
     let [d0, d1] = two(day);
     let [h0, h1] = two(second / 3600);
@@ -23,22 +31,17 @@ pub(crate) fn write_date<M: Memory>(out: &mut Output<'_, M>, time: f64) {
     let [s0, s1] = two(second % 60);
     let [x1, x2] = two(ms % 100);
     let x0 = b'0' + (ms / 100) as u8;
-    let rest = [
-        b'-', m0, m1, b'-', d0, d1, b'T', h0, h1, b':', n0, n1, b':', s0, s1, b'.', x0, x1, x2,
-        b'Z', b'"',
-    ];
-    out.put(&rest, rest.len());
+    let date = [y0, y1, y2, y3, b'-', m0, m1, b'-', d0, d1, b'T', h0, h1, b':', n0, n1];
+    start = put(to, start, date);
+    Some(put(to, start, [b':', s0, s1, b'.', x0, x1, x2, b'Z']))
 }
 
-fn write_year<M: Memory>(out: &mut Output<'_, M>, year: i64) {
-    let size = year.unsigned_abs() as u32;
-    if !(0..=9999).contains(&year) {
-        let [a, b] = two(size / 10_000);
-        out.put(&[if year < 0 { b'-' } else { b'+' }, a, b], 3);
+/// Tells where they end.
+fn put<const N: usize>(to: &mut [u8; DATE], start: usize, bytes: [u8; N]) -> usize {
+    if let Some(place) = to.get_mut(start..start + N) {
+        place.copy_from_slice(&bytes);
     }
-    let [a, b] = two(size / 100 % 100);
-    let [c, d] = two(size % 100);
-    out.put(&[a, b, c, d], 4);
+    start + N
 }
 
 /// The digits of a number below 100.

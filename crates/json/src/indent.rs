@@ -3,8 +3,8 @@
 use std::ops::Range;
 
 use crate::compact::{Raws, string_len};
+use crate::error::TranscodeError;
 use crate::output::{Memory, Output};
-use crate::transcode::TranscodeError;
 
 /// Bytes of input between two calls of `poll`.
 const POLL: usize = 64 << 10;

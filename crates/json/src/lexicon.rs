@@ -3,6 +3,8 @@
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use crate::msgpack::PackedEntry;
+
 const CHUNK: usize = 128;
 const CHUNKS: usize = 64;
 
@@ -27,13 +29,14 @@ pub(crate) struct Entry {
     /// Zeros up to [`SHORT`] behind a short text.
     bytes: Box<[u8]>,
     len: usize,
+    pub(crate) packed: PackedEntry,
 }
 
 impl Entry {
     fn new(text: &str) -> Self {
         let mut bytes = text.as_bytes().to_vec();
         bytes.resize(text.len().max(SHORT), 0);
-        Self { bytes: bytes.into_boxed_slice(), len: text.len() }
+        Self { bytes: bytes.into_boxed_slice(), len: text.len(), packed: PackedEntry::of(text) }
     }
 
     /// The text as the start of a block, if it is that short.

@@ -1,22 +1,29 @@
-//! JSON from the flat form of a JavaScript value.
+//! JSON and `MessagePack` from the flat form of a JavaScript value.
 
 mod check;
 mod compact;
 mod date;
+mod error;
 mod indent;
 mod lexicon;
+mod msgpack;
 mod number;
 mod output;
+mod read;
 mod sort;
+mod streams;
 mod tape;
 mod text;
 mod transcode;
+mod writer;
 
 pub use check::{CheckError, check};
+pub use error::{TooLarge, TranscodeError};
 pub use indent::indent;
 pub use lexicon::Lexicon;
+pub use msgpack::{Floats, pack};
 pub use output::Memory;
 pub use sort::sort;
-pub use tape::{Long, Malformed, Segment, Tag};
+pub use tape::{Base64, Long, Malformed, Segment, Tag, Tape};
 pub use text::Kernel;
-pub use transcode::{Base64, Tape, TranscodeError, Written, transcode};
+pub use transcode::{Written, transcode};

@@ -144,6 +144,27 @@ impl<'m, M: Memory> Output<'m, M> {
         }
     }
 
+    /// Forgets all but the first `len` bytes.
+    pub fn truncate(&mut self, len: usize) {
+        self.len = self.len.min(len);
+    }
+
+    /// Puts `bytes` in the place of those from `start` to `end`; what is behind them moves.
+    pub fn replace(&mut self, start: usize, end: usize, bytes: &[u8]) {
+        let behind = start + bytes.len();
+        self.room(behind.saturating_sub(end));
+        // Less is written than there was only after a failure to grow.
+        let Some(len) = self.len.checked_sub(end).map(|rest| behind + rest) else { return };
+        let memory = self.memory.bytes();
+        if behind != end {
+            memory.copy_within(end..self.len, behind);
+        }
+        if let Some(place) = memory.get_mut(start..behind) {
+            place.copy_from_slice(bytes);
+        }
+        self.len = len;
+    }
+
     #[cold]
     #[inline(never)]
     fn make_room(&mut self, size: usize) {

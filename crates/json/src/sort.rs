@@ -6,8 +6,9 @@ use std::ops::Range;
 use std::slice::Iter;
 
 use crate::compact::{Raws, string_len};
+use crate::error::TranscodeError;
 use crate::output::{Memory, Output};
-use crate::transcode::{TranscodeError, Written};
+use crate::transcode::Written;
 
 /// Bytes between two calls of `poll`.
 const POLL: usize = 64 << 10;

@@ -6,6 +6,8 @@
 use std::error::Error;
 use std::fmt;
 
+use crate::lexicon::Lexicon;
+
 /// The low four bits of a word. `src/capture/tape.ts` holds the same table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
@@ -22,9 +24,9 @@ pub enum Tag {
     Rope = 4,
     /// [`NULL`], [`TRUE`] or [`FALSE`].
     Literal = 5,
-    /// [`ARRAY`] or [`OBJECT`].
+    /// [`ARRAY`], [`OBJECT`] or [`MAP`].
     Open = 6,
-    /// [`ARRAY`] or [`OBJECT`].
+    /// The same.
     Close = 7,
     /// The text in the lexicon.
     Entry = 8,
@@ -76,6 +78,8 @@ pub const FALSE: usize = 2;
 
 pub const ARRAY: usize = 0;
 pub const OBJECT: usize = 1;
+/// Keys of any kind and values, in turn. There is none in JSON.
+pub const MAP: usize = 2;
 
 /// Where characters are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -110,6 +114,11 @@ pub enum Extra {
     LongBytes,
     /// JSON as it is: the bytes that are the long string of the index that the next word is.
     Raw,
+    /// The value behind it is for JSON alone; the next one, behind [`Extra::OnlyMsgpack`], is the same for `MessagePack`.
+    OnlyJson,
+    OnlyMsgpack,
+    /// The end of that.
+    Both,
 }
 
 impl Extra {
@@ -120,6 +129,9 @@ impl Extra {
             1 => Some(Self::Bytes),
             2 => Some(Self::LongBytes),
             3 => Some(Self::Raw),
+            4 => Some(Self::OnlyJson),
+            5 => Some(Self::OnlyMsgpack),
+            6 => Some(Self::Both),
             _ => None,
         }
     }
@@ -153,10 +165,11 @@ pub enum Kind {
     Float64,
     BigInt64,
     BigUint64,
+    Uint8Clamped,
 }
 
 impl Kind {
-    const ALL: [Self; 11] = [
+    const ALL: [Self; 12] = [
         Self::Int8,
         Self::Uint8,
         Self::Int16,
@@ -168,6 +181,7 @@ impl Kind {
         Self::Float64,
         Self::BigInt64,
         Self::BigUint64,
+        Self::Uint8Clamped,
     ];
 
     fn of(index: usize) -> Option<Self> {
@@ -215,6 +229,41 @@ pub struct Long<'a> {
     pub bytes: &'a [u8],
     /// Two bytes a character.
     pub is_wide: bool,
+}
+
+/// A whole tape, and what it refers to.
+#[derive(Clone, Copy, Debug)]
+pub struct Tape<'a> {
+    pub segments: &'a [Segment<'a>],
+    pub longs: &'a [Long<'a>],
+    pub lexicon: &'a Lexicon,
+    /// It is rows, in which no line may break.
+    pub has_rows: bool,
+    pub base64: Base64,
+}
+
+/// Writes bytes as base64 to memory that has room for it; tells how many characters that are. All calls but the last of
+/// a text get a multiple of three.
+pub type Base64 = fn(bytes: &[u8], room: &mut [u8]) -> usize;
+
+impl<'a> Tape<'a> {
+    pub(crate) fn long(&self, index: usize) -> Result<Long<'a>, Malformed> {
+        long(self.longs, index)
+    }
+}
+
+pub(crate) fn long<'a>(longs: &[Long<'a>], index: usize) -> Result<Long<'a>, Malformed> {
+    longs.get(index).copied().ok_or(Malformed)
+}
+
+#[inline]
+pub(crate) fn payload_of(word: i32) -> usize {
+    (word.cast_unsigned() >> 4) as usize
+}
+
+/// The whole elements; a view has no others.
+pub(crate) fn whole<const SIZE: usize>(bytes: &[u8]) -> &[[u8; SIZE]] {
+    bytes.as_chunks().0
 }
 
 /// A tape that its own rules forbid: a bug of whoever wrote it.
