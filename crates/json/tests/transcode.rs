@@ -11,8 +11,8 @@
 use std::ops::Range;
 
 use offloop_json::{
-    Kernel, Lexicon, Long, Memory, Segment, Tag, Tape, TranscodeError, Written, check, indent,
-    sort, transcode,
+    Floats, Kernel, Lexicon, Long, Memory, Segment, Tag, Tape, TranscodeError, Written, check,
+    indent, pack, sort, transcode,
 };
 use proptest::prelude::*;
 
@@ -205,6 +205,101 @@ fn poll_stops_long_work() {
     assert_eq!(polls, 3);
 }
 
+fn packed(segments: &[Segment<'_>], longs: &[Long<'_>], lexicon: &Lexicon) -> Vec<u8> {
+    let tape = Tape { segments, longs, lexicon, has_rows: false, base64 };
+    let results = [0, 65, 1 << 16].map(|size| {
+        let mut memory = Growing::new(size);
+        let len = pack(tape, Floats::Double, Kernel::best(), &mut memory, || Ok(())).unwrap();
+        memory.bytes[..len].to_vec()
+    });
+    assert!(results.iter().all(|bytes| *bytes == results[0]), "the memory makes no difference");
+    results[0].clone()
+}
+
+const ONLY_JSON: i32 = 4 << 4 | Tag::Extra as i32;
+const ONLY_MSGPACK: i32 = 5 << 4 | Tag::Extra as i32;
+const BOTH: i32 = 6 << 4 | Tag::Extra as i32;
+
+#[test]
+fn what_is_for_one_alone_is_not_in_the_other() {
+    let words = [
+        word(Tag::Open, 0),
+        word(Tag::Int, 1),
+        ONLY_JSON,
+        word(Tag::Open, 1),
+        word(Tag::Name, 0),
+        1,
+        word(Tag::Open, 0),
+        word(Tag::Int, 2),
+        word(Tag::Close, 0),
+        word(Tag::Close, 1),
+        ONLY_MSGPACK,
+        word(Tag::Open, 2),
+        word(Tag::Int, 3),
+        word(Tag::Extra, 3),
+        0,
+        word(Tag::Close, 2),
+        BOTH,
+        word(Tag::Int, 5),
+        word(Tag::Close, 0),
+    ];
+    let json = br#"[true,{"a":[]}]"#;
+    let longs = [Long { bytes: json, is_wide: false }];
+    let (head, tail) = words.split_at(8);
+    let lexicon = Lexicon::default();
+    let whole = [Segment { words: &words, bytes: b"k", ..Segment::default() }];
+    let two = [
+        Segment { words: head, bytes: b"k", ..Segment::default() },
+        Segment { words: tail, ..Segment::default() },
+    ];
+    let expected = [0x93, 1, 0x81, 3, 0x92, 0xc3, 0x81, 0xa1, b'a', 0x90, 5];
+    for segments in [&whole[..], &two] {
+        assert_eq!(json_of(segments, &longs, &lexicon), r#"[1,{"k":[2]},5]"#);
+        assert_eq!(packed(segments, &longs, &lexicon), expected);
+    }
+}
+
+#[test]
+fn entries_of_every_kind_are_packed() {
+    let lexicon = Lexicon::default();
+    let texts = ["\"k\\n\":", "\"a\":null,", "\"b\":\"\\\"x\",", "\"c\":{", "\"d\":[],", "\"e:\","];
+    let entries = texts.map(|text| word(Tag::Entry, lexicon.add(text).unwrap() as i32));
+    let [key, null, text, opens, array, element] = entries;
+    let (open, close) = (word(Tag::Open, 0), word(Tag::Close, 0));
+    let end = word(Tag::Close, 1);
+    let words =
+        [open, element, word(Tag::Open, 1), key, word(Tag::Int, 1), null, text, opens, array]
+            .into_iter()
+            .chain([end, end, close])
+            .collect::<Vec<_>>();
+    let segments = [Segment { words: &words, ..Segment::default() }];
+    let expected = b"\x92\xa2e:\x84\xa2k\n\x01\xa1a\xc0\xa1b\xa2\"x\xa1c\x81\xa1d\x90";
+    assert_eq!(packed(&segments, &[], &lexicon), expected);
+}
+
+#[test]
+fn packing_stops_and_fails_as_printing_does() {
+    let doubles = vec![0.1; 1 << 20];
+    let words = [word(Tag::Open, 0), word(Tag::Doubles, 1 << 20), word(Tag::Close, 0)];
+    let segments = [Segment { words: &words, doubles: &doubles, ..Segment::default() }];
+    let lexicon = Lexicon::default();
+    let tape = Tape { segments: &segments, longs: &[], lexicon: &lexicon, has_rows: false, base64 };
+    let mut polls = 0;
+    let outcome = pack(tape, Floats::Double, Kernel::best(), &mut Growing::new(8 << 20), || {
+        polls += 1;
+        if polls == 3 { Err(Full) } else { Ok(()) }
+    });
+    assert_eq!((outcome, polls), (Err(TranscodeError::Stopped(Full)), 3));
+    let mut memory = Growing { bytes: vec![0; 100], most: 200 };
+    let outcome = pack(tape, Floats::Double, Kernel::best(), &mut memory, || Ok(()));
+    assert_eq!(outcome, Err(TranscodeError::Stopped(Full)));
+    let row = [word(Tag::Int, 1), word(Tag::Extra, 0)];
+    let segments = [Segment { words: &row, ..Segment::default() }];
+    let tape = Tape { segments: &segments, ..tape };
+    let outcome = pack(tape, Floats::Double, Kernel::best(), &mut Growing::new(0), || Ok(()));
+    assert_eq!(outcome, Err(TranscodeError::Malformed), "rows are none of MessagePack");
+}
+
 #[test]
 fn integers_of_every_length() {
     let mut ints = vec![0, i32::MAX, i32::MIN, i32::MIN + 1];
@@ -395,6 +490,9 @@ proptest! {
         if let Ok(written) = transcode(tape, Kernel::best(), &mut memory, || Ok(())) {
             prop_assert!(written.len <= memory.bytes.len());
             prop_assert!(written.raws.iter().all(|raw| raw.end <= written.len));
+        }
+        if let Ok(len) = pack(tape, Floats::Single, Kernel::best(), &mut memory, || Ok(())) {
+            prop_assert!(len <= memory.bytes.len());
         }
     }
 
