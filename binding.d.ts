@@ -104,6 +104,10 @@ export declare class TapeParts {
 /** A segment, which serves one tape after the other. */
 export declare class TapeSegment {
   constructor(memory: Uint8Array, words: number, doubles: number, bytes: number, runs: number, isDense: boolean)
+  /** It waits to be used; false where too much does so already. */
+  rest(): boolean
+  /** It does so no longer. */
+  wake(): void
 }
 
 export declare enum Base64Alphabet {
@@ -205,6 +209,7 @@ export declare function reserveSlot(lane: Lane, regardless: boolean): boolean
 /** The limit, from now on. The default is set by whichever thread loads the addon first. */
 export declare function setConcurrency(concurrency: number, onlyIfUnset: boolean): void
 
+/** Segments that are idle are let go by `src/capture`. */
 export declare function setMaxIdleBytes(bytes: number): void
 
 /** Fills `out`, which has the size that `encodeTape` told, with its result. */

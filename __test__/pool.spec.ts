@@ -63,6 +63,7 @@ test('the default leaves a thread of libuv’s pool free', async (t) => {
 for (const [name, what] of [
   ['gate', 'as many tasks run as may, the others wait in order'],
   ['prewarm', 'memory can be made warm before the first call'],
+  ['tapes', 'tapes that wait are counted, bounded, and let go'],
   ['idle', 'recycled memory goes back to the system when nothing has run for a while'],
   ['exit', 'nothing keeps the process alive but work under way'],
   ['workers', 'four threads stay within concurrency + threads − 1'],

@@ -50,7 +50,10 @@ export function configure(options: {
   const concurrency = readInteger('options.concurrency', options.concurrency, 1, MAX_THREADS)
   const maxIdle = readInteger('options.maxIdleBytes', options.maxIdleBytes, 0, Number.MAX_SAFE_INTEGER)
   const warm = readInteger('options.prewarmBytes', options.prewarmBytes, 0, maxIdle ?? maxIdleBytes())
-  if (maxIdle !== undefined) setMaxIdleBytes(maxIdle)
+  if (maxIdle !== undefined) {
+    setMaxIdleBytes(maxIdle)
+    if (maxIdle < idleBytes()) releaseAll()
+  }
   if (warm !== undefined) void makeWarm(warm)
   if (concurrency !== undefined) {
     setConcurrency(concurrency, false)
@@ -243,12 +246,16 @@ export function onIdle(release: () => void): void {
   releases.push(release)
 }
 
+function releaseAll(): void {
+  for (let index = 0; index < releases.length; index += 1) releases[index]?.()
+}
+
 /** Gives back what nobody has used for a while, off-thread: returning 32 MB takes a millisecond. Keeps nothing alive. */
 export function releaseWhenIdle(): void {
   if (idleTimer !== undefined) return
   idleTimer = setTimeout(() => {
     idleTimer = undefined
-    for (let index = 0; index < releases.length; index += 1) releases[index]?.()
+    releaseAll()
     // What was used meanwhile is younger and stays; the end of this task arms the timer for it.
     if (idleBytes() !== 0) void run(() => releaseIdle(IDLE_MS))
   }, IDLE_MS)

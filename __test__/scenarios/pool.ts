@@ -2,7 +2,7 @@ import { getEventListeners } from 'node:events'
 import { availableParallelism } from 'node:os'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { isMainThread, parentPort, Worker } from 'node:worker_threads'
-import { configure, decodeBase64, stats } from '../../src/index.ts'
+import { configure, decodeBase64, encode, stats } from '../../src/index.ts'
 import { run } from '../../src/pool.ts'
 import { loadHooks } from '../fixtures/hooks.ts'
 import { expect, play } from '../fixtures/scenario.ts'
@@ -26,6 +26,23 @@ async function prewarm(): Promise<void> {
   configure({ maxIdleBytes: 2 ** 25 + 1, prewarmBytes: 2 ** 25 + 1 })
   while (stats().running !== 0) await sleep(1)
   expect(stats().idleBytes === 2 ** 25, `32 MiB to be kept, not ${stats().idleBytes}`)
+}
+
+/** Tapes are recycled memory too. */
+async function tapes(): Promise<void> {
+  const before = stats().idleBytes
+  const numbers = Array.from({ length: 3_000_000 }, (_, index) => index / 3)
+  const texts = Array.from({ length: 20_000 }, (_, index) => `${index} `.repeat(100))
+  await encode([numbers, texts])
+  const { idleBytes } = stats()
+  expect(idleBytes - before > 40 * 2 ** 20, `tapes to be kept, not ${idleBytes}`)
+  expect(idleBytes <= 128 * 2 ** 20, `no more to be kept than may be, ${idleBytes}`)
+  configure({ maxIdleBytes: 20 * 2 ** 20 })
+  expect(stats().idleBytes <= 20 * 2 ** 20, `what is too much to go at once, not ${stats().idleBytes}`)
+  await encode([numbers, texts])
+  expect(stats().idleBytes <= 20 * 2 ** 20, `no more to be kept, not ${stats().idleBytes}`)
+  configure({ maxIdleBytes: 0 })
+  expect(stats().idleBytes === 0, `nothing to be kept, not ${stats().idleBytes}`)
 }
 
 async function idle(): Promise<void> {
@@ -186,5 +203,5 @@ async function terminated(): Promise<void> {
 }
 
 if (isMainThread)
-  await play({ concurrency, aborted, gate, prewarm, idle, exit, stops, files, first, workers, terminated })
+  await play({ concurrency, aborted, gate, prewarm, tapes, idle, exit, stops, files, first, workers, terminated })
 else await work()

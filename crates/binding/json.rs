@@ -17,7 +17,7 @@ use sha2::{Digest, Sha256};
 
 use crate::failure::{Cause, Failure};
 use crate::guard::guard;
-use crate::memory::{Held, RECYCLER, View};
+use crate::memory::{Held, IdleSegment, RECYCLER, View};
 use crate::result::{Growing, clear_rest, prepare};
 use crate::source::block_of;
 use crate::stop::{Flag, Stop};
@@ -158,7 +158,10 @@ fn ints_of(bytes: &[u8]) -> &[i32] {
 
 /// A segment, which serves one tape after the other.
 #[napi]
-pub struct TapeSegment(Arc<SegmentMemory>);
+pub struct TapeSegment {
+    memory: Arc<SegmentMemory>,
+    idle: RefCell<Option<IdleSegment>>,
+}
 
 #[napi]
 impl TapeSegment {
@@ -177,7 +180,28 @@ impl TapeSegment {
             prefer_huge_pages(unsafe { memory.as_mut() });
         }
         let room = counts_of(words, doubles, bytes, 0, runs);
-        Self(Arc::new(SegmentMemory { memory: SegmentBytes::Held(Held::new(memory)), room }))
+        let memory =
+            Arc::new(SegmentMemory { memory: SegmentBytes::Held(Held::new(memory)), room });
+        Self { memory, idle: RefCell::default() }
+    }
+}
+
+#[napi]
+impl TapeSegment {
+    /// It waits to be used; false where too much does so already.
+    #[napi]
+    #[must_use]
+    pub fn rest(&self) -> bool {
+        let idle = IdleSegment::new(self.memory.memory.bytes().len());
+        let rests = idle.is_some();
+        self.idle.replace(idle);
+        rests
+    }
+
+    /// It does so no longer.
+    #[napi]
+    pub fn wake(&self) {
+        self.idle.take();
     }
 }
 
@@ -263,7 +287,7 @@ impl TapeParts {
         runs: u32,
     ) {
         let counts = counts_of(words, doubles, bytes, rope, runs);
-        self.parts.borrow_mut().segments.push((Arc::clone(&segment.0), counts));
+        self.parts.borrow_mut().segments.push((Arc::clone(&segment.memory), counts));
     }
 
     /// A copy of what is written of a segment.
@@ -278,7 +302,7 @@ impl TapeParts {
         runs: u32,
     ) -> Option<Failure> {
         let counts = counts_of(words, doubles, bytes, rope, runs);
-        match segment.0.copy(counts) {
+        match segment.memory.copy(counts) {
             Ok(copy) => self.parts.borrow_mut().segments.push((Arc::new(copy), counts)),
             Err(failure) => return Some(failure),
         }
@@ -757,7 +781,7 @@ pub fn bind_desk<'env>(
 ) -> napi::Result<Function<'env, (), ()>> {
     let desk = Desk {
         header: RefCell::new(Held::new(header)),
-        segment: Arc::clone(&segment.0),
+        segment: Arc::clone(&segment.memory),
         lexicon: Arc::clone(&lexicon.0),
         slab: Rc::clone(&slab.0),
         kernel: Kernel::best(),

@@ -2,6 +2,7 @@
 
 use std::ptr;
 use std::slice;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use napi::bindgen_prelude::{AsyncTask, FromNapiValue, TypeName, Uint8Array, ValidateNapiValue};
@@ -145,21 +146,69 @@ impl Held {
     }
 }
 
+/// What may be idle: blocks of the recycler, and segments of tapes, which go first.
+static IDLE: Mutex<Idle> = Mutex::new(Idle { most: DEFAULT_MAX_IDLE, segments: 0 });
+
+struct Idle {
+    most: usize,
+    /// Bytes of segments.
+    segments: usize,
+}
+
+impl Idle {
+    fn lock() -> MutexGuard<'static, Self> {
+        IDLE.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn set_segments(&mut self, bytes: usize) {
+        self.segments = bytes;
+        RECYCLER.set_max_idle(self.most.saturating_sub(bytes));
+    }
+}
+
+/// Counts a segment that waits to be used, while it lives.
+pub struct IdleSegment(usize);
+
+impl IdleSegment {
+    /// None where too much is idle already.
+    pub fn new(bytes: usize) -> Option<Self> {
+        let mut idle = Idle::lock();
+        let segments = idle.segments + bytes;
+        if idle.most < segments {
+            return None;
+        }
+        idle.set_segments(segments);
+        Some(Self(bytes))
+    }
+}
+
+impl Drop for IdleSegment {
+    fn drop(&mut self) {
+        let mut idle = Idle::lock();
+        let segments = idle.segments.saturating_sub(self.0);
+        idle.set_segments(segments);
+    }
+}
+
 /// Bytes of recycled memory that wait to be used.
 #[napi]
 pub fn idle_bytes() -> f64 {
-    RECYCLER.idle_size() as f64
+    (RECYCLER.idle_size() + Idle::lock().segments) as f64
 }
 
 /// The bound of [`idle_bytes`].
 #[napi]
 pub fn max_idle_bytes() -> f64 {
-    RECYCLER.max_idle() as f64
+    Idle::lock().most as f64
 }
 
+/// Segments that are idle are let go by `src/capture`.
 #[napi]
 pub fn set_max_idle_bytes(bytes: f64) {
-    RECYCLER.set_max_idle(bytes as usize);
+    let mut idle = Idle::lock();
+    idle.most = bytes as usize;
+    let segments = idle.segments;
+    idle.set_segments(segments);
 }
 
 /// Gives idle memory back to the system, or makes some ready.

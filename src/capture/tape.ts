@@ -111,6 +111,8 @@ interface Room {
 const SMALL: Room = { words: 1 << 14, doubles: 1 << 13, runs: 1 << 8, bytes: 1 << 17, rope: 1 << 18 }
 /** 7 MB, of which only what is written to becomes present. */
 const LARGE: Room = { words: 1 << 19, doubles: 1 << 18, runs: 1 << 12, bytes: 1 << 21, rope: 1 << 20 }
+/** The same for what is mostly strings too long for the rope. */
+const TEXTS: Room = { words: 1 << 16, doubles: 1 << 14, runs: 1 << 10, bytes: 6 << 20, rope: 1 << 19 }
 
 /** What may be written between two looks at how much is left. */
 const WORD_MARGIN = 64
@@ -148,36 +150,33 @@ class Segment {
     this.runs = new Words(buffer, runs, room.runs)
     this.bytes = bufferFrom(buffer, bytes, room.bytes)
     this.rope = bufferFrom(buffer, rope, room.rope)
-    this.native = new TapeSegment(memory, room.words, room.doubles, room.bytes, room.runs, room === LARGE)
+    this.native = new TapeSegment(memory, room.words, room.doubles, room.bytes, room.runs, room !== SMALL)
   }
 }
 
-/** The stack of large segments that no tape uses. */
-let idle: Segment | undefined
-let idleCount = 0
-/** More of them are left to the collector: 56 MB. */
-const MOST_IDLE = 8
+/** The stacks of large segments that no tape uses. */
+const idle: { large: Segment | undefined; texts: Segment | undefined } = { large: undefined, texts: undefined }
 
-function takeIdle(): Segment | undefined {
-  const segment = idle
+function takeIdle(kind: keyof typeof idle): Segment | undefined {
+  const segment = idle[kind]
   if (segment === undefined) return undefined
-  idle = segment.below
+  idle[kind] = segment.below
   segment.below = undefined
-  idleCount -= 1
+  segment.native.wake()
   return segment
 }
 
 function giveIdle(segment: Segment): void {
-  if (idleCount === MOST_IDLE) return
-  segment.below = idle
-  idle = segment
-  idleCount += 1
+  // What is too much is left to the collector.
+  if (!segment.native.rest()) return
+  const kind = segment.room === TEXTS ? 'texts' : 'large'
+  segment.below = idle[kind]
+  idle[kind] = segment
 }
 
 /** Gives the memory of idle segments back. */
 export function releaseSegments(): void {
-  idle = undefined
-  idleCount = 0
+  while (takeIdle('large') !== undefined || takeIdle('texts') !== undefined);
 }
 
 /** A segment that is full, and how much of it is written. */
@@ -326,8 +325,10 @@ export class Tape {
 
   /** Goes on in a new segment. */
   next(): void {
+    const { room } = this.segment
+    const areTexts = room.bytes / 2 < this.b && this.w < TEXTS.words
     this.#seal()
-    this.#open(takeIdle() ?? new Segment(LARGE))
+    this.#open(areTexts ? (takeIdle('texts') ?? new Segment(TEXTS)) : (takeIdle('large') ?? new Segment(LARGE)))
   }
 
   /** Writes the joined characters. */
@@ -659,7 +660,7 @@ export class Kept {
 /** Gives the stack of those that are kept as they are. */
 function keepSegment(parts: TapeParts, sealed: Sealed, kept: Segment | undefined): Segment | undefined {
   const { segment, words, doubles, bytes, rope, runs } = sealed
-  if (segment.room === LARGE && sizeOf(LARGE) < 2 * sizeOf(sealed)) {
+  if (segment.room !== SMALL && sizeOf(segment.room) < 2 * sizeOf(sealed)) {
     addSegment(parts, sealed)
     segment.isKept = true
     segment.below = kept
