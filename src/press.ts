@@ -164,7 +164,7 @@ export class Press {
   #printNow(tape: Tape, shape: Shape): Bytes {
     const parts = tape.finish()
     try {
-      return this.#printPartsNow(parts, tape.vocabulary.lexicon, tape.usualSize(), shape)
+      return this.#printPartsNow(parts, tape.vocabulary.lexicon, usualOf(tape, shape), shape)
     } finally {
       this.#give(tape)
       releaseWhenIdle()
@@ -185,7 +185,7 @@ export class Press {
   async #print(tape: Tape, shape: Shape, signal: AbortSignal | undefined): Promise<Bytes> {
     const parts = tape.finish()
     try {
-      return await this.#printParts(parts, tape.vocabulary.lexicon, tape.usualSize(), shape, signal)
+      return await this.#printParts(parts, tape.vocabulary.lexicon, usualOf(tape, shape), shape, signal)
     } finally {
       this.#give(tape)
       releaseWhenIdle()
@@ -217,20 +217,30 @@ export class Press {
   }
 
   async printKept(kept: Kept, shape: Shape, signal: AbortSignal | undefined): Promise<Bytes> {
-    const { lexicon, usualSize, cost = Infinity } = kept
+    const { lexicon, usualSize, usualPackedSize, cost = Infinity } = kept
+    const usual = isPacked(shape) ? usualPackedSize : usualSize
     const parts = kept.parts.share()
     if (cost <= AT_ONCE_NS) {
       signal?.throwIfAborted()
-      return this.#printPartsNow(parts, lexicon, usualSize, shape)
+      return this.#printPartsNow(parts, lexicon, usual, shape)
     }
-    return await this.#printParts(parts, lexicon, usualSize, shape, signal)
+    return await this.#printParts(parts, lexicon, usual, shape, signal)
   }
 
   #sizesOf(layout: number): Sizes {
     // A digest is always of the same size.
     if ((layout & Layout.Digest) !== 0) return new Sizes()
-    return (layout & Layout.Msgpack) === 0 ? this.#jsonSizes : this.#msgpackSizes
+    return isPacked({ layout }) ? this.#msgpackSizes : this.#jsonSizes
   }
+}
+
+function isPacked({ layout }: Pick<Shape, 'layout'>): boolean {
+  return (layout & Layout.Msgpack) !== 0
+}
+
+/** How long the result is, mostly. */
+function usualOf(tape: Tape, shape: Shape): number {
+  return isPacked(shape) ? tape.usualPackedSize() : tape.usualSize()
 }
 
 /** What results were larger than tapes let expect, at most, of late. */

@@ -244,6 +244,7 @@ export class Tape {
   longs = 0
   /** Characters of long strings. */
   longSize = 0
+  longPackedSize = 0
 
   /** What is written is for JSON alone, or for MessagePack alone. */
   isPart = false
@@ -414,7 +415,9 @@ export class Tape {
     const areWide = isWide(value)
     this.parts ??= new TapeParts()
     check(this.parts.addText(value, areWide))
-    this.longSize += areWide ? value.length * 2 : value.length
+    const size = areWide ? value.length * 2 : value.length
+    this.longSize += size
+    this.longPackedSize += size
     return this.longs++
   }
 
@@ -460,14 +463,15 @@ export class Tape {
     this.doubles[this.d++] = time
   }
 
-  /** Bytes, to be written as `form` says: see `typed.ts`. */
-  bytes(form: number, value: Uint8Array): void {
+  /** Bytes, to be written as `form` says: see `typed.ts`. Each becomes so many in JSON, and in MessagePack, mostly. */
+  bytes(form: number, value: Uint8Array, growth: number, packedGrowth: number): void {
     this.room()
     const length = lengthOf(value)
     if (LONG_STRING <= length) {
       this.parts ??= new TapeParts()
       check(this.parts.addBytes(value))
-      this.longSize += length * 4
+      this.longSize += length * growth
+      this.longPackedSize += length * packedGrowth
       this.words[this.w++] = LONG_BYTES
       this.words[this.w++] = form
       this.words[this.w++] = this.longs++
@@ -486,7 +490,9 @@ export class Tape {
   raw(fragment: Fragment): void {
     this.room()
     this.parts ??= new TapeParts()
-    this.longSize += this.parts.addFragment(fragment)
+    const size = this.parts.addFragment(fragment)
+    this.longSize += size
+    this.longPackedSize += size
     this.words[this.w++] = RAW
     this.words[this.w++] = this.longs++
   }
@@ -559,6 +565,7 @@ export class Tape {
     this.parts = undefined
     this.longs = 0
     this.longSize = 0
+    this.longPackedSize = 0
     this.#open(this.#desk)
   }
 
@@ -614,8 +621,17 @@ export class Tape {
 
   /** How long the JSON is if nothing is escaped and numbers have the usual length. */
   usualSize(): number {
-    let size = this.longSize + usualSizeOf(this.#end())
-    for (let sealed = this.#firstSealed; sealed !== undefined; sealed = sealed.next) size += usualSizeOf(sealed)
+    return this.#sum(this.longSize, usualSizeOf)
+  }
+
+  /** The same of MessagePack. */
+  usualPackedSize(): number {
+    return this.#sum(this.longPackedSize, usualPackedSizeOf)
+  }
+
+  #sum(first: number, sizeOfPart: (sealed: Sealed) => number): number {
+    let size = first + sizeOfPart(this.#end())
+    for (let sealed = this.#firstSealed; sealed !== undefined; sealed = sealed.next) size += sizeOfPart(sealed)
     return size
   }
 
@@ -630,6 +646,7 @@ export class Kept {
   readonly lexicon: Lexicon
   /** See `Tape`. */
   readonly usualSize: number
+  readonly usualPackedSize: number
   /** Undefined for what is not small. */
   readonly cost: number | undefined
   readonly jsonError: unknown
@@ -640,6 +657,7 @@ export class Kept {
     this.parts = parts
     this.lexicon = tape.vocabulary.lexicon
     this.usualSize = tape.usualSize()
+    this.usualPackedSize = tape.usualPackedSize()
     this.cost = segments === undefined && tape.longs === 0 ? tape.cost : undefined
     this.jsonError = tape.jsonError
     this.msgpackError = tape.msgpackError
@@ -676,6 +694,10 @@ function sizeOf({ words, doubles, bytes, rope, runs }: Room): number {
 
 function addSegment(parts: TapeParts, { segment, words, doubles, bytes, rope, runs }: Sealed): void {
   parts.addSegment(segment.native, words, doubles, bytes, rope, runs)
+}
+
+function usualPackedSizeOf({ words, doubles, bytes, rope }: Sealed): number {
+  return words * 3 + doubles * 9 + bytes + rope
 }
 
 function usualSizeOf({ words, doubles, bytes, rope }: Sealed): number {

@@ -75,6 +75,11 @@ fn main() {
     words.extend(&ids);
     measure("token ids", Segment { words: &words, ..Segment::default() }, &lexicon);
 
+    let wide: Vec<i32> = (0..ELEMENTS).map(|_| random() as i32).collect();
+    words.truncate(1);
+    words.extend(&wide);
+    measure("integers of 32 bits", Segment { words: &words, ..Segment::default() }, &lexicon);
+
     let doubles: Vec<f64> =
         (0..ELEMENTS).map(|_| (random() >> 11) as f64 / (1_u64 << 53) as f64 * 1e4).collect();
     let words = [word(Tag::Doubles, ELEMENTS)];
