@@ -260,6 +260,11 @@ test('memory goes back when it is disposed, and when it is forgotten', async (t)
   t.is(ended.stdout, 'played\n', ended.stderr)
 })
 
+test('a worker that is terminated while its snapshots are read takes nobody with it', async (t) => {
+  const ended = await runScenario('snapshot', 'terminated')
+  t.is(ended.stdout, 'played\n', ended.stderr)
+})
+
 // ───────────────────────────── by chance ─────────────────────────────
 
 const TOTAL = Number(process.env['OFFLOOP_FUZZ'] ?? 200_000) / 200

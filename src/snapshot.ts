@@ -20,16 +20,16 @@ import { Layout } from './native.ts'
 import { checkKeys, readBoolean, readSignal, type Cancellable } from './options.ts'
 import type { Press } from './press.ts'
 
-type JsonOptions = Pick<EncodeOptions, 'space' | 'newline' | 'sortKeys' | 'signal'>
-
 export interface Snapshot extends Disposable {
   /** Bytes held until dispose. */
   readonly byteLength: number
-  json(options?: JsonOptions): Promise<Bytes>
+  json(options?: Pick<EncodeOptions, 'space' | 'newline' | 'sortKeys' | 'signal'>): Promise<Bytes>
   msgpack(options?: MsgpackOptions): Promise<Bytes>
   /** Lower-case hex SHA-256 of `json({ sortKeys: true })`. */
   digest(options?: Cancellable): Promise<string>
 }
+
+type JsonOptions = NonNullable<Parameters<Snapshot['json']>[0]>
 
 /** What JSON is made of it is as `form` says, where a call says nothing else. */
 export function takeSnapshot(press: Press, value: unknown, form: Form): Snapshot {

@@ -1,4 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises'
+import { isMainThread, parentPort, Worker } from 'node:worker_threads'
 import { capture, encode, encodeMsgpack } from '../../src/index.ts'
 import { expect, play } from '../fixtures/scenario.ts'
 
@@ -46,4 +47,24 @@ async function memory(): Promise<void> {
   // The engine knows of it by itself; nobody called the collector.
 }
 
-await play({ patched, memory })
+/** In a worker: snapshots that are being read, disposed and forgotten. */
+function work(): void {
+  const rows = Array.from({ length: 30_000 }, (_, index) => ({ index, text: 'a text of twenty four ch' }))
+  const snapshots = Array.from({ length: 8 }, () => capture([rows, Buffer.alloc(500_000), 'x'.repeat(400_000)]))
+  for (const snapshot of snapshots) void Promise.all([snapshot.json({ sortKeys: true }), snapshot.msgpack()])
+  for (const snapshot of snapshots.slice(4)) snapshot[Symbol.dispose]()
+  parentPort?.postMessage('begun')
+}
+
+async function terminated(): Promise<void> {
+  for (let round = 0; round < 6; round += 1) {
+    const worker = new Worker(new URL(import.meta.url), { argv: ['worker'] })
+    await new Promise((resolve, reject) => worker.once('message', resolve).once('error', reject))
+    await sleep(round * 5)
+    await worker.terminate()
+  }
+  expect((await capture([1]).msgpack()).toString('hex') === '9101', 'the bytes of others')
+}
+
+if (isMainThread) await play({ patched, memory, terminated })
+else work()
