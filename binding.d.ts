@@ -14,6 +14,21 @@ export declare class Base64Decoder {
   constructor(mode: Base64Mode, alphabet: Base64Alphabet)
 }
 
+/** A body on its way through two tasks: one looks at it, one fills the memory that was made meanwhile. */
+export declare class BodyText {
+  /** `pointers` and what is made of the values there; whether values of another type stay as they are. */
+  constructor(pointers: Array<string>, lifts: Array<Lift>, keeps: boolean)
+  /**
+   * As JSON: the sizes of the memory to be made; and of each value the path, the index of its pointer, the index of
+   * its memory, and where in that it begins.
+   */
+  describe(): string
+  /** How long the values are that were filled, in their order. */
+  lengths(): Array<number>
+  /** Gives everything back that no task has. */
+  clear(): void
+}
+
 /** JSON as it is, in memory that nobody writes to. */
 export declare class Fragment {
   constructor(memory: Uint8Array)
@@ -159,7 +174,14 @@ export interface Failure {
   code: string
   message: string
   offset?: number
+  pointer?: string
 }
+
+/** Writes what is left of the body to `json`, and its values to `memories`; tells whether what is left is ASCII (1). */
+export declare function fillBody(body: BodyText, json: Uint8Array, memories: Array<Uint8Array>, stop?: Stop | undefined | null): Promise<number | Failure>
+
+/** The same at once. */
+export declare function fillBodySync(body: BodyText, json: Uint8Array, memories: Array<Uint8Array>): number | Failure
 
 /** Bytes of recycled memory that wait to be used. */
 export declare function idleBytes(): number
@@ -181,6 +203,17 @@ export declare enum Layout {
   Singles = 16,
   /** In hexadecimal digits, the SHA-256 of the JSON. */
   Digest = 32,
+}
+
+/** What is made of the values at a pointer. */
+export declare enum Lift {
+  Base64 = 0,
+  Int32 = 1,
+  Uint8 = 2,
+  Uint16 = 3,
+  Float32 = 4,
+  Float64 = 5,
+  Raw = 6,
 }
 
 /** The bound of [`idle_bytes`]. */
@@ -205,6 +238,12 @@ export declare function releaseSlot(): void
 
 /** Reserves a slot for the task that this thread launches next. */
 export declare function reserveSlot(lane: Lane, regardless: boolean): boolean
+
+/** Looks at what `source` gathered; tells how long the JSON is that is left when all is lifted. */
+export declare function scanBody(body: BodyText, source: Source, stop?: Stop | undefined | null): Promise<number | Failure>
+
+/** The same at once. */
+export declare function scanBodySync(body: BodyText, source: Source): number | Failure
 
 /** The limit, from now on. The default is set by whichever thread loads the addon first. */
 export declare function setConcurrency(concurrency: number, onlyIfUnset: boolean): void

@@ -773,8 +773,9 @@ if (
   }
 }
 
-const { Base64Decoder, Fragment, KeptParts, Lexicon, Slab, Source, Stop, TapeParts, TapeSegment, Base64Alphabet, Base64Mode, bindDesk, decodeBase64, decodeBase64InPlace, decodeBase64Part, decodeBase64Sync, decodeBase64TextSync, encodeBase64, encodeBase64Sync, encodeTape, encodeTapeSync, idleBytes, Lane, Layout, maxIdleBytes, poolStats, prewarm, releaseIdle, releaseSlot, reserveSlot, setConcurrency, setMaxIdleBytes, takeSpill, takeSpillSync, VERSION } = nativeBinding
+const { Base64Decoder, BodyText, Fragment, KeptParts, Lexicon, Slab, Source, Stop, TapeParts, TapeSegment, Base64Alphabet, Base64Mode, bindDesk, decodeBase64, decodeBase64InPlace, decodeBase64Part, decodeBase64Sync, decodeBase64TextSync, encodeBase64, encodeBase64Sync, encodeTape, encodeTapeSync, fillBody, fillBodySync, idleBytes, Lane, Layout, Lift, maxIdleBytes, poolStats, prewarm, releaseIdle, releaseSlot, reserveSlot, scanBody, scanBodySync, setConcurrency, setMaxIdleBytes, takeSpill, takeSpillSync, VERSION } = nativeBinding
 export { Base64Decoder }
+export { BodyText }
 export { Fragment }
 export { KeptParts }
 export { Lexicon }
@@ -795,15 +796,20 @@ export { encodeBase64 }
 export { encodeBase64Sync }
 export { encodeTape }
 export { encodeTapeSync }
+export { fillBody }
+export { fillBodySync }
 export { idleBytes }
 export { Lane }
 export { Layout }
+export { Lift }
 export { maxIdleBytes }
 export { poolStats }
 export { prewarm }
 export { releaseIdle }
 export { releaseSlot }
 export { reserveSlot }
+export { scanBody }
+export { scanBodySync }
 export { setConcurrency }
 export { setMaxIdleBytes }
 export { takeSpill }

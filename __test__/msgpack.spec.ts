@@ -345,6 +345,17 @@ test('the value is read before the call returns', async (t) => {
   t.is(differ(expected, await call), undefined)
 })
 
+test('bytes among objects that are learned, or left to the engine', async (t) => {
+  const odd = Buffer.alloc(1000, 1)
+  const numbers = new Float32Array(1000)
+  for (const part of [odd, numbers]) {
+    await compare(t, () => Array.from({ length: 100 }, () => part), 'alone')
+    await compare(t, () => Array.from({ length: 100 }, (_, index) => (index % 2 === 0 ? part : { index })), 'by turns')
+    await compare(t, () => Array.from({ length: 100 }, (_, index) => [{ index }, part, { index }, part]), 'in fours')
+    await compare(t, () => Array.from({ length: 100 }, (_, index) => [part, { [`k${index}`]: 1 }]), 'ever new')
+  }
+})
+
 test('several hundred megabytes', async (t) => {
   const part = Buffer.alloc(40_000_000, 'x')
   const bytes = await encodeMsgpack([part, part, part, part, part, part, part, part])

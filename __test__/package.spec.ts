@@ -31,7 +31,9 @@ test('the exports are what has been built', (t) => {
     'encodeLines',
     'encodeMsgpack',
     'encodeSync',
+    'parse',
     'rawJson',
+    'split',
     'stats',
     'version',
   ])

@@ -1,5 +1,5 @@
 /**
- * `npm run bench -- base64`, `-- json`, `-- options` or `-- msgpack`: a benchmark on this Node; with `--nodes` on Node 20, 24 and 26. `-- kernels`: cargo's.
+ * `npm run bench -- base64`, `-- json`, `-- options`, `-- msgpack` or `-- body`: a benchmark on this Node; with `--nodes` on Node 20, 24 and 26. `-- kernels`: cargo's.
  * `-- json --quick`: few rounds, printed only.
  */
 

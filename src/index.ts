@@ -1,4 +1,5 @@
 export { decodeBase64, encodeBase64, type Base64Options } from './base64.ts'
+export { parse, split, type Lift, type ParseOptions, type SplitResult } from './body.ts'
 export type { Body, Bytes } from './bytes.ts'
 export { OffloopError, type ErrorCode } from './errors.ts'
 export { capture, createEncoder, encode, encodeLines, encodeMsgpack, encodeSync, type Encoder } from './json.ts'

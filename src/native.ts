@@ -7,6 +7,7 @@ export {
   Base64Alphabet,
   Base64Decoder,
   Base64Mode,
+  BodyText,
   bindDesk,
   decodeBase64,
   decodeBase64InPlace,
@@ -17,18 +18,23 @@ export {
   encodeBase64Sync,
   encodeTape,
   encodeTapeSync,
+  fillBody,
+  fillBodySync,
   Fragment,
   idleBytes,
   KeptParts,
   Lane,
   Layout,
   Lexicon,
+  Lift,
   maxIdleBytes,
   poolStats,
   prewarm,
   releaseIdle,
   releaseSlot,
   reserveSlot,
+  scanBody,
+  scanBodySync,
   setConcurrency,
   setMaxIdleBytes,
   Slab,
@@ -58,8 +64,8 @@ export function check(failure: Failure | null): void {
   if (failure !== null) throw errorOf(failure)
 }
 
-export function errorOf({ code, message, offset }: Failure): OffloopError {
+export function errorOf({ code, message, offset, pointer }: Failure): OffloopError {
   // The addon's table of codes holds those of the contract alone, a test compares them.
   // oxlint-disable-next-line typescript/no-unsafe-type-assertion
-  return new OffloopError(code as ErrorCode, message, { offset })
+  return new OffloopError(code as ErrorCode, message, { offset, pointer })
 }

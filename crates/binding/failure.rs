@@ -12,6 +12,7 @@ pub struct Failure {
     pub code: &'static str,
     pub message: String,
     pub offset: Option<f64>,
+    pub pointer: Option<String>,
 }
 
 /// The one table from causes to codes.
@@ -19,6 +20,7 @@ pub struct Failure {
 pub enum Cause {
     Base64,
     Json,
+    Lift,
     TooLarge,
     /// The caller's signal: `native.ts` throws its reason.
     Aborted,
@@ -30,6 +32,7 @@ impl Cause {
         match self {
             Self::Base64 => "ERR_OFFLOOP_BASE64",
             Self::Json => "ERR_OFFLOOP_JSON",
+            Self::Lift => "ERR_OFFLOOP_LIFT",
             Self::TooLarge => "ERR_OFFLOOP_TOO_LARGE",
             Self::Aborted => "ABORT_ERR",
             Self::Internal => "ERR_OFFLOOP_INTERNAL",
@@ -39,7 +42,7 @@ impl Cause {
 
 impl Failure {
     pub fn new(cause: Cause, message: impl Into<String>) -> Self {
-        Self { code: cause.code(), message: message.into(), offset: None }
+        Self { code: cause.code(), message: message.into(), offset: None, pointer: None }
     }
 }
 

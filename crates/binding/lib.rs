@@ -3,6 +3,7 @@
 #![allow(clippy::needless_pass_by_value, reason = "napi hands arguments over by value")]
 
 mod base64;
+mod body;
 mod failure;
 mod guard;
 #[cfg(feature = "test-hooks")]

@@ -7,6 +7,7 @@ import {
   isDate,
   isMap,
   isProxy,
+  isTypedArray,
   keysOf,
   prototypeOf,
   sliceString,
@@ -87,6 +88,7 @@ export class Sketch {
       isPlainPrototype(prototype) &&
       !isBoxed(value) &&
       !isMap(value) &&
+      !isTypedArray(value) &&
       !('toJSON' in value) &&
       depth < DEEPEST
     ) {

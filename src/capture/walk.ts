@@ -399,6 +399,8 @@ function areWild(value: readonly unknown[], length: number, place: Place): boole
   for (let index = 0; index < end; index += 1) {
     const element: unknown = descriptorOf(value, index)?.value
     if (typeof element !== 'object' || element === null || isProxy(element) || isArray(element)) return false
+    // It has as many keys as elements.
+    if (isTypedArray(element)) return false
     const keys = keysOf(element)
     if (0 < index) strangers += countNew(keys, place, seen)
     addAll(keys, seen)

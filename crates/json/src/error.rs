@@ -3,7 +3,8 @@
 use std::error::Error;
 use std::fmt;
 
-use crate::check::CheckError;
+use offloop_grammar::CheckError;
+
 use crate::tape::Malformed;
 
 /// A value has more elements or bytes than `MessagePack` can say, or than there is memory to count them.

@@ -1,6 +1,5 @@
 //! JSON and `MessagePack` from the flat form of a JavaScript value.
 
-mod check;
 mod compact;
 mod date;
 mod error;
@@ -9,7 +8,6 @@ mod lexicon;
 mod msgpack;
 mod number;
 mod output;
-mod read;
 mod sort;
 mod streams;
 mod tape;
@@ -17,11 +15,11 @@ mod text;
 mod transcode;
 mod writer;
 
-pub use check::{CheckError, check};
 pub use error::{TooLarge, TranscodeError};
 pub use indent::indent;
 pub use lexicon::Lexicon;
 pub use msgpack::{Floats, pack};
+pub use offloop_grammar::{CheckError, check};
 pub use output::Memory;
 pub use sort::sort;
 pub use tape::{Base64, Long, Malformed, Segment, Tag, Tape};

@@ -2,14 +2,14 @@
 
 use std::marker::PhantomData;
 
-use crate::check::CheckError;
+use offloop_grammar::{CheckError, Stop, Visit, read, unescape};
+
 use crate::error::TranscodeError;
 use crate::msgpack::count::{Counter, Counts};
 use crate::msgpack::form::{
     Behind, FALSE, Floats, NIL, NUMBER, TRUE, head, integer, natural, number,
 };
 use crate::output::Memory;
-use crate::read::{Stop, Visit, read};
 use crate::writer::Writer;
 
 /// Writes what `json` says.
@@ -39,25 +39,25 @@ struct Counting<E> {
 impl<E> Visit for Counting<E> {
     type Error = TranscodeError<E>;
 
-    fn open(&mut self, _: bool) -> Result<(), Self::Error> {
+    fn open(&mut self, _: bool, _: usize) -> Result<(), Self::Error> {
         self.counter.open(false)
     }
 
-    fn close(&mut self) -> Result<(), Self::Error> {
+    fn close(&mut self, _: usize) -> Result<(), Self::Error> {
         self.counter.close()
     }
 
-    fn string(&mut self, _: &[u8]) -> Result<(), Self::Error> {
+    fn string(&mut self, _: &[u8], _: usize) -> Result<(), Self::Error> {
         self.counter.values(1);
         Ok(())
     }
 
-    fn number(&mut self, _: &[u8]) -> Result<(), Self::Error> {
+    fn number(&mut self, _: &[u8], _: usize) -> Result<(), Self::Error> {
         self.counter.values(1);
         Ok(())
     }
 
-    fn literal(&mut self, _: Option<bool>) -> Result<(), Self::Error> {
+    fn literal(&mut self, _: Option<bool>, _: usize) -> Result<(), Self::Error> {
         self.counter.values(1);
         Ok(())
     }
@@ -72,30 +72,33 @@ struct Writing<'w, 'm, M: Memory, P> {
 impl<M: Memory, P: FnMut() -> Result<(), M::Error>> Visit for Writing<'_, '_, M, P> {
     type Error = TranscodeError<M::Error>;
 
-    fn open(&mut self, is_object: bool) -> Result<(), Self::Error> {
+    fn open(&mut self, is_object: bool, _: usize) -> Result<(), Self::Error> {
         let count = self.counts.take()?;
         let behind = if is_object { Behind::Map } else { Behind::Array };
         self.writer.out.place(|to| head(behind, count, to));
         self.writer.pause_if_due()
     }
 
-    fn key(&mut self, text: &[u8]) -> Result<(), Self::Error> {
-        self.string(text)
+    fn key(&mut self, text: &[u8], at: usize) -> Result<(), Self::Error> {
+        self.string(text, at)
     }
 
-    fn string(&mut self, text: &[u8]) -> Result<(), Self::Error> {
+    fn string(&mut self, text: &[u8], _: usize) -> Result<(), Self::Error> {
         let start = self.writer.begin_string(text.len());
         let mut rest = text;
         while let Some(at) = rest.iter().position(|&byte| byte == b'\\') {
             let (plain, escape) = rest.split_at(at);
             self.writer.copy(plain)?;
-            rest = self.escape(escape);
+            let (character, behind) = unescape(escape);
+            let character = character.unwrap_or(char::REPLACEMENT_CHARACTER);
+            self.writer.out.bytes(character.encode_utf8(&mut [0; 4]).as_bytes());
+            rest = behind;
         }
         self.writer.copy(rest)?;
         self.writer.end_string(start)
     }
 
-    fn number(&mut self, text: &[u8]) -> Result<(), Self::Error> {
+    fn number(&mut self, text: &[u8], _: usize) -> Result<(), Self::Error> {
         let (text, floats) = (str::from_utf8(text).unwrap_or_default(), self.floats);
         self.writer.out.place(|to: &mut [u8; NUMBER]| {
             // Exactly what it says, where it says an integer of 64 bits.
@@ -108,7 +111,7 @@ impl<M: Memory, P: FnMut() -> Result<(), M::Error>> Visit for Writing<'_, '_, M,
         self.writer.pause_if_due()
     }
 
-    fn literal(&mut self, value: Option<bool>) -> Result<(), Self::Error> {
+    fn literal(&mut self, value: Option<bool>, _: usize) -> Result<(), Self::Error> {
         self.writer.out.byte(match value {
             None => NIL,
             Some(false) => FALSE,
@@ -116,47 +119,4 @@ impl<M: Memory, P: FnMut() -> Result<(), M::Error>> Visit for Writing<'_, '_, M,
         });
         Ok(())
     }
-}
-
-impl<M: Memory, P> Writing<'_, '_, M, P> {
-    /// Writes what the escape at the start of `text` stands for; gives what is behind it.
-    fn escape<'t>(&mut self, text: &'t [u8]) -> &'t [u8] {
-        let (character, rest) = match text {
-            [_, b'u', rest @ ..] => unicode(rest),
-            [_, letter, rest @ ..] => (named(*letter), rest),
-            _ => return &[],
-        };
-        self.writer.out.bytes(character.encode_utf8(&mut [0; 4]).as_bytes());
-        rest
-    }
-}
-
-fn named(letter: u8) -> char {
-    match letter {
-        b'b' => '\u{8}',
-        b'f' => '\u{c}',
-        b'n' => '\n',
-        b'r' => '\r',
-        b't' => '\t',
-        other => other.into(),
-    }
-}
-
-/// What four digits, and the escape behind them if both are a pair, stand for: U+FFFD for half of one.
-fn unicode(text: &[u8]) -> (char, &[u8]) {
-    let (unit, rest) = unit(text);
-    if let (0xd800..0xdc00, [b'\\', b'u', other @ ..]) = (unit, rest) {
-        let (low, behind) = self::unit(other);
-        if (0xdc00..0xe000).contains(&low) {
-            let pair = char::decode_utf16([unit, low]).next().and_then(Result::ok);
-            return (pair.unwrap_or(char::REPLACEMENT_CHARACTER), behind);
-        }
-    }
-    (char::from_u32(unit.into()).unwrap_or(char::REPLACEMENT_CHARACTER), rest)
-}
-
-fn unit(text: &[u8]) -> (u16, &[u8]) {
-    let (digits, rest) = text.split_at_checked(4).unwrap_or((text, &[]));
-    let digits = str::from_utf8(digits).unwrap_or_default();
-    (u16::from_str_radix(digits, 16).unwrap_or_default(), rest)
 }

@@ -1,46 +1,51 @@
-//! JSON read as its grammar has it, exactly what `JSON.parse` takes. A stack of bits instead of the machine's: depth is
-//! bounded by memory.
+//! JSON read as its grammar has it. A stack of bits instead of the machine's: depth is bounded by memory.
 
-/// Is told what a text holds, in its order.
-pub(crate) trait Visit {
+/// Is told what a text holds, in its order, and at which byte it begins. Its errors end the reading.
+#[allow(clippy::missing_errors_doc, reason = "they are whatever the visitor makes of them")]
+pub trait Visit {
     type Error;
 
-    fn open(&mut self, _is_object: bool) -> Result<(), Self::Error> {
+    fn open(&mut self, _is_object: bool, _at: usize) -> Result<(), Self::Error> {
         Ok(())
     }
 
-    fn close(&mut self) -> Result<(), Self::Error> {
+    /// `end` is behind the bracket.
+    fn close(&mut self, _end: usize) -> Result<(), Self::Error> {
         Ok(())
     }
 
     /// What stands between its quotes.
-    fn key(&mut self, _text: &[u8]) -> Result<(), Self::Error> {
+    fn key(&mut self, _text: &[u8], _at: usize) -> Result<(), Self::Error> {
         Ok(())
     }
 
-    fn string(&mut self, _text: &[u8]) -> Result<(), Self::Error> {
+    fn string(&mut self, _text: &[u8], _at: usize) -> Result<(), Self::Error> {
         Ok(())
     }
 
-    fn number(&mut self, _text: &[u8]) -> Result<(), Self::Error> {
+    fn number(&mut self, _text: &[u8], _at: usize) -> Result<(), Self::Error> {
         Ok(())
     }
 
     /// `None` for `null`.
-    fn literal(&mut self, _value: Option<bool>) -> Result<(), Self::Error> {
+    fn literal(&mut self, _value: Option<bool>, _at: usize) -> Result<(), Self::Error> {
         Ok(())
     }
 }
 
 /// Why a text is not read to its end.
-pub(crate) enum Stop<E> {
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Stop<E> {
     /// No JSON goes on so at this byte.
     Unexpected(usize),
     Visitor(E),
 }
 
-/// One JSON value in UTF-8, with white space around it or not.
-pub(crate) fn read<V: Visit>(json: &[u8], visitor: &mut V) -> Result<(), Stop<V::Error>> {
+/// Reads one JSON value in UTF-8, with white space around it or not.
+///
+/// # Errors
+/// Where it is none, and those of the visitor.
+pub fn read<V: Visit>(json: &[u8], visitor: &mut V) -> Result<(), Stop<V::Error>> {
     let (text, is_whole) = match str::from_utf8(json) {
         Ok(_) => (json, true),
         Err(error) => (json.get(..error.valid_up_to()).unwrap_or_default(), false),
@@ -63,8 +68,8 @@ impl<'a, V: Visit> Reader<'a, '_, V> {
             self.space();
             match self.peek() {
                 Some(b'{') => {
+                    self.visitor.open(true, self.at).map_err(Stop::Visitor)?;
                     self.at += 1;
-                    self.visitor.open(true).map_err(Stop::Visitor)?;
                     self.space();
                     if self.peek() != Some(b'}') {
                         self.stack.push(true);
@@ -74,8 +79,8 @@ impl<'a, V: Visit> Reader<'a, '_, V> {
                     self.close()?;
                 }
                 Some(b'[') => {
+                    self.visitor.open(false, self.at).map_err(Stop::Visitor)?;
                     self.at += 1;
-                    self.visitor.open(false).map_err(Stop::Visitor)?;
                     self.space();
                     if self.peek() != Some(b']') {
                         self.stack.push(false);
@@ -120,13 +125,14 @@ impl<'a, V: Visit> Reader<'a, '_, V> {
 
     fn close(&mut self) -> Result<(), Stop<V::Error>> {
         self.at += 1;
-        self.visitor.close().map_err(Stop::Visitor)
+        self.visitor.close(self.at).map_err(Stop::Visitor)
     }
 
     fn key(&mut self) -> Result<(), Stop<V::Error>> {
         self.byte(b'"')?;
+        let start = self.at;
         let text = self.string()?;
-        self.visitor.key(text).map_err(Stop::Visitor)?;
+        self.visitor.key(text, start).map_err(Stop::Visitor)?;
         self.space();
         self.byte(b':')
     }
@@ -135,13 +141,14 @@ impl<'a, V: Visit> Reader<'a, '_, V> {
         match self.peek() {
             Some(b'"') => {
                 self.at += 1;
+                let start = self.at;
                 let text = self.string()?;
-                self.visitor.string(text).map_err(Stop::Visitor)
+                self.visitor.string(text, start).map_err(Stop::Visitor)
             }
             Some(b'-' | b'0'..=b'9') => {
                 let start = self.at;
                 self.number()?;
-                self.visitor.number(self.from(start)).map_err(Stop::Visitor)
+                self.visitor.number(self.from(start), start).map_err(Stop::Visitor)
             }
             Some(b't') => self.literal(b"true", Some(true)),
             Some(b'f') => self.literal(b"false", Some(false)),
@@ -162,9 +169,7 @@ impl<'a, V: Visit> Reader<'a, '_, V> {
     fn string(&mut self) -> Result<&'a [u8], Stop<V::Error>> {
         let start = self.at;
         loop {
-            let rest = self.text.get(self.at..).unwrap_or_default();
-            let clean = rest.iter().position(|byte| matches!(byte, b'"' | b'\\' | 0..=0x1f));
-            self.at += clean.unwrap_or(rest.len());
+            self.at += clean(self.text.get(self.at..).unwrap_or_default());
             match self.peek() {
                 Some(b'"') => {
                     let text = self.from(start);
@@ -227,8 +232,9 @@ impl<'a, V: Visit> Reader<'a, '_, V> {
     }
 
     fn literal(&mut self, text: &[u8], value: Option<bool>) -> Result<(), Stop<V::Error>> {
+        let start = self.at;
         text.iter().try_for_each(|&byte| self.byte(byte))?;
-        self.visitor.literal(value).map_err(Stop::Visitor)
+        self.visitor.literal(value, start).map_err(Stop::Visitor)
     }
 
     fn byte(&mut self, byte: u8) -> Result<(), Stop<V::Error>> {
@@ -253,6 +259,20 @@ impl<'a, V: Visit> Reader<'a, '_, V> {
         self.text.get(self.at).copied()
     }
 }
+
+/// How many bytes of a string stand before one that ends it, begins an escape, or may not stand there.
+fn clean(text: &[u8]) -> usize {
+    let is_odd = |byte: &u8| matches!(byte, b'"' | b'\\' | 0..=0x1f);
+    // Whole blocks without a branch for each byte.
+    let (blocks, _) = text.as_chunks::<BLOCK>();
+    let clean =
+        blocks.iter().take_while(|block| !block.iter().fold(false, |any, byte| any | is_odd(byte)));
+    let start = clean.count() * BLOCK;
+    let rest = text.get(start..).unwrap_or_default();
+    start + rest.iter().position(is_odd).unwrap_or(rest.len())
+}
+
+const BLOCK: usize = 64;
 
 /// Of bits.
 #[derive(Default)]

@@ -1,0 +1,489 @@
+/** Bodies taken apart, against JSON.parse and a walk over what it gives. `OFFLOOP_FUZZ` says how many are made by chance. */
+
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { Readable } from 'node:stream'
+import test, { type ExecutionContext } from 'ava'
+import { parse, split, type Lift, type ParseOptions } from '../src/index.ts'
+import { lift, Mismatch, type Expected, type Lifts } from './fixtures/lifter.ts'
+import { inChunks, noise } from './fixtures/text.ts'
+import { HOSTILE_KEYS, Random } from './fixtures/values.ts'
+
+type Outcome = Expected | 'ERR_OFFLOOP_JSON' | 'ERR_OFFLOOP_LIFT'
+
+function expectedOf(body: Uint8Array, lifts: Lifts, keeps: boolean): Outcome {
+  try {
+    return lift(body, lifts, keeps)
+  } catch (error) {
+    return error instanceof Mismatch ? 'ERR_OFFLOOP_LIFT' : 'ERR_OFFLOOP_JSON'
+  }
+}
+
+/** Raw bytes say what value they are of. */
+function shown(value: unknown, lifts: Lifts): unknown {
+  if (!Object.values(lifts).includes('raw')) return value
+  if (Buffer.isBuffer(value)) {
+    try {
+      return { raw: JSON.parse(value.toString()) }
+    } catch {
+      return value
+    }
+  }
+  if (typeof value !== 'object' || value === null || ArrayBuffer.isView(value)) return value
+  if (Array.isArray(value)) return value.map((item) => shown(item, lifts))
+  const copy = {}
+  for (const [key, item] of Object.entries(value)) {
+    Object.defineProperty(copy, key, {
+      value: shown(item, lifts),
+      enumerable: true,
+      configurable: true,
+      writable: true,
+    })
+  }
+  return copy
+}
+
+async function codeOf(call: Promise<unknown>): Promise<string> {
+  const error = await call.catch((reason: unknown) => reason)
+  return String(Reflect.get(Object(error), 'code'))
+}
+
+/** In all the ways in which a body may come. */
+async function compare(
+  t: ExecutionContext,
+  body: Uint8Array,
+  lifts: Lifts,
+  options: Pick<ParseOptions, 'onMismatch'> = {},
+): Promise<void> {
+  const expected = expectedOf(body, lifts, options.onMismatch === 'keep')
+  const what = `${JSON.stringify(lifts)} of ${Buffer.from(body).toString().slice(0, 300)}`
+  const given = { ...options, lift: lifts }
+  const third = Math.ceil(body.length / 3)
+  const chunks = [body.subarray(0, third), body.subarray(third, 2 * third), body.subarray(2 * third)]
+  const ways: readonly (() => Parameters<typeof parse>[0])[] = [() => body, () => chunks, () => Readable.from(chunks)]
+  for (const way of ways) {
+    if (typeof expected === 'string') {
+      t.is(await codeOf(parse(way(), given)), expected, what)
+      t.is(await codeOf(split(way(), given)), expected, what)
+      continue
+    }
+    const value = await parse(way(), given)
+    t.deepEqual(shown(value, lifts), expected.value, what)
+    t.is(JSON.stringify(keysOf(value)), JSON.stringify(keysOf(expected.value)), what)
+    const { json, lifted } = await split(way(), given)
+    t.is(JSON.stringify(JSON.parse(json.toString())), expected.rest, what)
+    t.deepEqual(
+      lifted.map(({ pointer, value: item }) => ({ pointer, value: shown(item, lifts) })).toSorted(byPointer),
+      [...expected.lifted].toSorted(byPointer),
+      what,
+    )
+  }
+}
+
+function byPointer(a: { readonly pointer: string }, b: { readonly pointer: string }): number {
+  return a.pointer < b.pointer ? -1 : 1
+}
+
+/** The order of keys, at every depth. */
+function keysOf(value: unknown): unknown {
+  if (typeof value !== 'object' || value === null || ArrayBuffer.isView(value) || 'raw' in value) return 0
+  return Object.entries(value).map(([key, item]) => [key, keysOf(item)])
+}
+
+const utf8 = (text: string): Buffer => Buffer.from(text)
+
+test('nothing lifted: what JSON.parse gives', async (t) => {
+  const texts = [
+    '1',
+    'null',
+    '"a"',
+    ' [1, 2] ',
+    '{"a":{"b":[]},"__proto__":{"x":1},"a":2}',
+    '"\\ud800"',
+    '"é中😀"',
+    '1e400',
+    '-0',
+  ]
+  for (const text of texts) {
+    t.deepEqual(await parse(utf8(text)), JSON.parse(text), text)
+    t.deepEqual(await parse([utf8(text)]), JSON.parse(text), text)
+    await compare(t, utf8(text), {})
+  }
+  t.is(Object.keys(await parse(utf8('{"__proto__":{"x":1}}')))[0], '__proto__')
+  t.is(Reflect.get({}, 'x'), undefined)
+})
+
+test('what is no JSON is refused, with the byte where it ends to be any', async (t) => {
+  const bad: readonly (readonly [body: string | Uint8Array, offset: number])[] = [
+    ['', 0],
+    [' ', 1],
+    ['{', 1],
+    ['[1,]', 3],
+    ['{"a":1,}', 7],
+    ['{"a" 1}', 5],
+    ['{a:1}', 1],
+    ["{'a':1}", 1],
+    ['01', 1],
+    ['1.', 2],
+    ['.5', 0],
+    ['+1', 0],
+    ['1e', 2],
+    ['-', 1],
+    ['NaN', 0],
+    ['tru', 3],
+    ['nul1', 3],
+    ['"\n"', 1],
+    ['"\\x"', 2],
+    ['"\\u12g4"', 5],
+    ['"a', 2],
+    ['[1] 2', 4],
+    ['\ufeff1', 0],
+    ['\u00a01', 0],
+    [Uint8Array.of(0x22, 0xff, 0x22), 1],
+    [Uint8Array.of(0x22, 0xc3, 0x22), 1],
+    [Uint8Array.of(0x22, 0xed, 0xa0, 0x80, 0x22), 1],
+    [Uint8Array.of(0x31, 0xc0), 1],
+    ['['.repeat(100_000), 100_000],
+    [`${'['.repeat(100_000)}${']'.repeat(99_999)}}`, 199_999],
+  ]
+  for (const [body, offset] of bad) {
+    const bytes = typeof body === 'string' ? utf8(body) : body
+    for (const given of [bytes, [bytes], [bytes.subarray(0, 1), bytes.subarray(1)]]) {
+      for (const options of [{}, { lift: { '/**/x': 'base64' } as const }]) {
+        const error = await parse(given, options).catch((reason: unknown) => reason)
+        t.is(Reflect.get(Object(error), 'code'), 'ERR_OFFLOOP_JSON', String(body).slice(0, 50))
+        t.is(Reflect.get(Object(error), 'offset'), offset, String(body).slice(0, 50))
+      }
+    }
+  }
+})
+
+const BODY = utf8(
+  '{"id":"a","choices":[{"index":0,"data":"QUJD","ids":[1,2,3],"x":{"data":"AA=="}},{"data":null,"ids":[]},{"data":7}],' +
+    '"rout\\u0065d":"QU\\/D","a/b":{"~":"QQ"},"":"Qg==","n":[1.5,-2,3e2]}',
+)
+
+test('pointers: keys, indexes, wildcards, any depth, escapes', async (t) => {
+  const lists: readonly Lifts[] = [
+    { '/choices/0/data': 'base64' },
+    { '/choices/*/ids': 'int32' },
+    { '/*/0/ids': 'uint16' },
+    { '/routed': 'base64' },
+    { '/a~1b/~0': 'base64' },
+    { '/': 'base64' },
+    { '/n': 'float32' },
+    { '/n': 'float64', '/*': 'raw' },
+    { '': 'raw' },
+    { '/choices': 'raw' },
+    { '/**/ids': 'uint8', '/n': 'float64' },
+    { '/**/data': 'raw' },
+    { '/**': 'raw' },
+    { '/**/*': 'raw' },
+    { '/**/choices/*/x/data': 'base64' },
+    { '/choices/00/data': 'base64', '/choices/-1': 'raw', '/nothing/here': 'int32' },
+    { '/choices/0': 'raw', '/choices/*/ids': 'int32' },
+    { '/choices/*/ids': 'int32', '/choices/0': 'raw' },
+    { '/**/data': 'base64' },
+    { '/id': 'int32' },
+    { '/n': 'int32' },
+  ]
+  for (const lifts of lists) {
+    await compare(t, BODY, lifts)
+    await compare(t, BODY, lifts, { onMismatch: 'keep' })
+  }
+})
+
+test('the last of duplicate keys wins, and what it replaces is not judged', async (t) => {
+  const texts = [
+    '{"a":"QUJD","a":"QQ=="}',
+    '{"a":"QUJD","a":5}',
+    '{"a":5,"a":"QUJD"}',
+    '{"a":"*","a":"QUJD"}',
+    '{"a":"QUJD","\\u0061":null}',
+    '{"\\u0061":"QUJD","a":{"a":"QQ=="}}',
+    '{"b":{"a":"QUJD"},"b":1,"c":{"a":"QQ=="}}',
+    '{"b":[{"a":"QUJD"},{"a":"QQ=="}],"b":[{"a":"QUI="}]}',
+    '{"b":{"a":"QUJD","a":1,"a":"QQ=="},"b":{"a":"QUI="},"b":{}}',
+    '{"__proto__":{"a":"QUJD"},"a":"QQ==","__proto__":{"a":"QUI="}}',
+  ]
+  for (const text of texts) {
+    for (const pointer of ['/a', '/**/a', '/*/a', '/b/*/a', '/b/a', '/__proto__/a']) {
+      for (const kind of ['base64', 'raw'] as const) {
+        await compare(t, utf8(text), { [pointer]: kind })
+        await compare(t, utf8(text), { [pointer]: kind }, { onMismatch: 'keep' })
+      }
+    }
+  }
+})
+
+test('numbers: the doubles of JSON.parse, and what fits', async (t) => {
+  const numbers =
+    '0 -0 1 -1 1.0 -1.0e0 1e2 100e-2 255 256 65535 65536 2147483647 2147483648 -2147483648 -2147483649 0.5'
+  const others =
+    '1e400 -1e400 5e-324 1e-400 0.1 123456789012345 1234567890123456 9007199254740993 1E+2 3.4e38 3.5e38 4294967295'
+  for (const text of `${numbers} ${others}`.split(' ')) {
+    for (const kind of ['int32', 'uint8', 'uint16', 'float32', 'float64'] as const) {
+      await compare(t, utf8(`[1, ${text} ,2]`), { '': kind })
+    }
+  }
+  for (const text of [
+    '[]',
+    ' [ ] ',
+    '[1,"2"]',
+    '[1,[2]]',
+    '[1,null]',
+    '[true]',
+    '{}',
+    '"a"',
+    '7',
+    'null',
+    '[[1]]',
+    '[1,{}]',
+  ]) {
+    await compare(t, utf8(text), { '': 'int32' })
+    await compare(t, utf8(`{"a":${text},"b":[1]}`), { '/a': 'int32', '/b': 'uint8' }, { onMismatch: 'keep' })
+  }
+})
+
+test('base64: forgiving, with what JSON escapes', async (t) => {
+  const texts = [
+    'QUJD',
+    'QUI=',
+    'QUI',
+    'QQ',
+    ' Q U\\nJ D ',
+    'Q\\/\\/D',
+    '\\u0051UJD',
+    'QUJD\\u003d',
+    'Q',
+    'QUJD=',
+    'Q*JD',
+    'é',
+    '\\ud800',
+    'QU\\u0000D',
+    '',
+  ]
+  for (const text of texts) {
+    await compare(t, utf8(`{"a":"${text}"}`), { '/a': 'base64' })
+    await compare(t, utf8(`["${text}","QUJD"]`), { '/*': 'base64' }, { onMismatch: 'keep' })
+  }
+})
+
+test('errors name the value and the place', async (t) => {
+  const places: readonly (readonly [text: string, lifts: Lifts, pointer: string, offset: number])[] = [
+    ['{"a":["QUJD","QU*D"]}', { '/a/*': 'base64' }, '/a/1', 16],
+    ['{"a":"\\u0051\\/*D"}', { '/a': 'base64' }, '/a', 14],
+    ['{"a":"Q"}', { '/a': 'base64' }, '/a', 7],
+    ['{"a/b~":[1, 2.5]}', { '/a~1b~0': 'int32' }, '/a~1b~0', 12],
+    ['[{"x":1}]', { '/**/x': 'base64' }, '/0/x', 6],
+    ['[[1,256]]', { '/0': 'uint8' }, '/0', 4],
+  ]
+  for (const [text, lifts, pointer, offset] of places) {
+    for (const body of [utf8(text), [utf8(text)]]) {
+      const error = await parse(body, { lift: lifts }).catch((reason: unknown) => reason)
+      t.is(Reflect.get(Object(error), 'code'), 'ERR_OFFLOOP_LIFT', text)
+      t.is(Reflect.get(Object(error), 'pointer'), pointer, text)
+      t.is(Reflect.get(Object(error), 'offset'), offset, text)
+    }
+  }
+})
+
+test('a response with experts, in every way it may come', async (t) => {
+  const experts = noise(3_000_000)
+  const ids = Array.from({ length: 20_000 }, (_, index) => (index * 7919) % 150_000)
+  for (const content of ['text', 'a text with 中 in it']) {
+    const value = {
+      id: 'cmpl',
+      choices: [{ index: 0, routed_experts: experts.toString('base64'), ids, message: { content } }],
+    }
+    const body = utf8(JSON.stringify(value))
+    const options = { lift: { '/choices/*/routed_experts': 'base64', '/choices/*/ids': 'int32' } as const }
+    const expected = {
+      id: 'cmpl',
+      choices: [{ index: 0, routed_experts: experts, ids: Int32Array.from(ids), message: { content } }],
+    }
+    const web = new ReadableStream<Uint8Array>({
+      async start(controller) {
+        for await (const chunk of inChunks(body, 50_000)) controller.enqueue(chunk)
+        controller.close()
+      },
+    })
+    const ways = [body, Uint8Array.from(body).buffer, [body], web, inChunks(body, 65_536)]
+    for (const way of ways) t.deepEqual(await parse(way, options), expected)
+    const own = Uint8Array.from(body)
+    const call = parse(own, { ...options, transfer: true })
+    t.is(own.length, 0)
+    t.deepEqual(await call, expected)
+    const [result] = (await parse<typeof expected>(body, options)).choices
+    t.is(result?.routed_experts.buffer.byteLength, experts.length)
+    t.not(result?.routed_experts.buffer, result?.ids.buffer)
+  }
+})
+
+test('over HTTP, with fetch', async (t) => {
+  const experts = noise(1_000_000)
+  const text = JSON.stringify({ a: experts.toString('base64'), b: [1] })
+  const server = createServer((_, response) => response.end(text)).listen(0, '127.0.0.1')
+  await new Promise((resolve) => server.once('listening', resolve))
+  try {
+    // oxlint-disable-next-line typescript/no-unsafe-type-assertion
+    const { port } = server.address() as AddressInfo
+    const { body } = await fetch(`http://127.0.0.1:${port}/`)
+    if (body === null) throw new Error('a body is expected')
+    t.deepEqual(await parse(body, { lift: { '/a': 'base64' } }), { a: experts, b: [1] })
+  } finally {
+    server.close()
+  }
+})
+
+test('the body is read before the call returns', async (t) => {
+  const text = JSON.stringify({ a: 'QUJD'.repeat(50_000), b: 'x'.repeat(50_000) })
+  const body = utf8(text)
+  const calls = [parse(body, { lift: { '/a': 'base64' } }), parse(body), parse([body])]
+  body.fill(0)
+  const [lifted, ...plain] = await Promise.all(calls)
+  t.deepEqual(lifted, { a: Buffer.from('ABC'.repeat(50_000)), b: 'x'.repeat(50_000) })
+  for (const value of plain) t.deepEqual(value, JSON.parse(text))
+})
+
+test('deep bodies', async (t) => {
+  const depth = 200_000
+  const body = utf8(`${'{"a":['.repeat(depth)}"QUJD"${']}'.repeat(depth)}`)
+  const { lifted } = await split(body, { lift: { '/**/0': 'raw' } })
+  t.is(lifted.length, 1)
+  t.is(lifted[0]?.pointer, '/a/0')
+  const { json } = await split(body, { lift: {} })
+  t.true(json.equals(body))
+})
+
+test('many values, small and large', async (t) => {
+  const rows = Array.from({ length: 5000 }, (_, index) => ({
+    data: noise(index % 40, index).toString('base64'),
+    n: [index],
+  }))
+  rows.push({ data: noise(300_000).toString('base64'), n: [1] })
+  const lifts = { '/*/data': 'base64', '/*/n': 'int32' } as const
+  const body = utf8(JSON.stringify(rows))
+  t.deepEqual(await parse(body, { lift: lifts }), lift(body, lifts, false).value)
+})
+
+test('an abort rejects with its reason, and destroys a stream', async (t) => {
+  const reason = new Error('mine')
+  const body = utf8(JSON.stringify({ a: 'QUJD'.repeat(1_000_000) }))
+  await t.throwsAsync(parse(body, { signal: AbortSignal.abort(reason) }), { is: reason })
+  await t.throwsAsync(parse(utf8('1'), { signal: AbortSignal.abort(reason) }), { is: reason })
+  const controller = new AbortController()
+  const stream = new Readable({ read: () => undefined })
+  stream.push('{')
+  const call = parse(stream, { signal: controller.signal })
+  setImmediate(() => controller.abort(reason))
+  await t.throwsAsync(call, { is: reason })
+  t.true(stream.destroyed)
+  const failing = Readable.from(
+    (async function* chunks() {
+      yield utf8('{')
+      throw reason
+    })(),
+  )
+  await t.throwsAsync(parse(failing), { is: reason })
+})
+
+test('wrong arguments', async (t) => {
+  const call = (...args: readonly unknown[]): Promise<unknown> => Reflect.apply(parse, undefined, args)
+  for (const [args, code] of [
+    [[], 'ERR_INVALID_ARG_TYPE'],
+    [['{}'], 'ERR_INVALID_ARG_TYPE'],
+    [[utf8('1'), null], 'ERR_INVALID_ARG_TYPE'],
+    [[utf8('1'), { lifts: {} }], 'ERR_INVALID_ARG_VALUE'],
+    [[utf8('1'), { lift: 1 }], 'ERR_INVALID_ARG_TYPE'],
+    [[utf8('1'), { lift: { '/a': 'int64' } }], 'ERR_INVALID_ARG_VALUE'],
+    [[utf8('1'), { lift: { '/a': undefined } }], 'ERR_INVALID_ARG_VALUE'],
+    [[utf8('1'), { lift: { a: 'raw' } }], 'ERR_INVALID_ARG_VALUE'],
+    [[utf8('1'), { lift: { '/a~2': 'raw' } }], 'ERR_INVALID_ARG_VALUE'],
+    [[utf8('1'), { lift: { '/a/**/b': 'raw' } }], 'ERR_INVALID_ARG_VALUE'],
+    [[utf8('1'), { onMismatch: 'skip' }], 'ERR_INVALID_ARG_VALUE'],
+    [[utf8('1'), { transfer: 1 }], 'ERR_INVALID_ARG_TYPE'],
+    [[[1]], 'ERR_INVALID_ARG_TYPE'],
+  ] as const) {
+    await t.throwsAsync(call(...args), { code }, JSON.stringify(args))
+  }
+  await t.throwsAsync(Reflect.apply(split, undefined, [utf8('1'), {}]), { code: 'ERR_INVALID_ARG_TYPE' })
+})
+
+// ───────────────────────────── by chance ─────────────────────────────
+
+const TOTAL = Number(process.env['OFFLOOP_FUZZ'] ?? 200_000) / 50
+
+const KEYS = ['a', 'b', 'c', 'data', ...HOSTILE_KEYS.slice(0, 12)]
+
+/** JSON text with spaces, escapes and duplicates where they may be. */
+function randomText(random: Random, depth: number): string {
+  const space = (): string => random.pick(['', '', '', ' ', '\n\t', '  '])
+  const list = (make: () => string): string => random.list(random.int(4), make).join(`${space()},${space()}`)
+  const escaped = (text: string): string =>
+    JSON.stringify(text).replaceAll(/[a-z]/gu, (letter) =>
+      random.once(12) ? `\\u00${letter.charCodeAt(0).toString(16)}` : letter,
+    )
+  switch (random.int(depth < 5 ? 9 : 6)) {
+    case 0:
+      return random.pick(['null', 'true', 'false', 'null'])
+    case 1:
+      return random.pick(['0', '-0', '1.5', '12', '255', '-7', '1e3', '70000', '1e400', '123456789012345678'])
+    case 2:
+      return JSON.stringify(random.pick(['', 'x', 'é', '中', '*', 'QUJDRA', 'AA=']))
+    case 3:
+    case 4:
+      return `"${noise(random.int(12), random.int(1000))
+        .toString('base64')
+        .replaceAll('/', random.once(2) ? '\\/' : '/')}"`
+    case 5:
+      return `[${space()}${list(() => String(random.int(300)))}${space()}]`
+    case 6:
+      return `[${space()}${list(() => randomText(random, depth + 1))}${space()}]`
+    default: {
+      const member = (): string => `${escapedKey(escaped, random)}${space()}:${space()}${randomText(random, depth + 1)}`
+      return `{${space()}${list(member)}${space()}}`
+    }
+  }
+}
+
+function escapedKey(escaped: (text: string) => string, random: Random): string {
+  const key = random.pick(KEYS)
+  // What JSON.parse makes of other keys is tested with it.
+  return /\p{Surrogate}/u.test(key) ? '"a"' : escaped(key)
+}
+
+function randomPointer(random: Random): string {
+  const steps = random.list(random.int(4), () => random.pick(['a', 'b', 'data', '*', '0', '1', '*', '__proto__']))
+  if (random.once(3)) steps.unshift('**')
+  return steps.map((step) => `/${step}`).join('')
+}
+
+const KINDS: readonly Lift[] = ['base64', 'int32', 'uint8', 'uint16', 'float32', 'float64', 'raw']
+
+test('random bodies and pointers', async (t) => {
+  const random = new Random(37)
+  for (let round = 0; round < TOTAL; round += 1) {
+    const lifts = Object.fromEntries(random.list(random.int(4), () => [randomPointer(random), random.pick(KINDS)]))
+    const onMismatch = random.pick(['keep', 'keep', 'throw', undefined] as const)
+    await compare(t, utf8(randomText(random, 0)), lifts, { onMismatch })
+  }
+})
+
+test('random bodies, damaged', async (t) => {
+  const random = new Random(41)
+  for (let round = 0; round < TOTAL; round += 1) {
+    const body = utf8(randomText(random, 0))
+    const at = random.int(body.length + 1)
+    const damage = random.int(4)
+    const damaged =
+      damage === 0
+        ? body.subarray(0, at)
+        : damage === 1
+          ? Buffer.concat([body.subarray(0, at), body.subarray(at + 1)])
+          : damage === 2
+            ? Buffer.concat([body.subarray(0, at), Buffer.of(random.int(256)), body.subarray(at)])
+            : Buffer.concat([body, body.subarray(at)])
+    await compare(t, damaged, { '/**/a': random.pick(KINDS) }, { onMismatch: 'keep' })
+  }
+})

@@ -1,0 +1,283 @@
+/**
+ * Bodies of vLLM-like completions: `parse` against JSON.parse and Buffer.from, against a splice by hand, and against
+ * Python. Every result is checked before it is timed. `npm run bench -- body`
+ */
+
+import { spawn } from 'node:child_process'
+import { writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { isDeepStrictEqual } from 'node:util'
+import { parse } from '../src/index.ts'
+import { many, Random } from './documents.ts'
+import { median, report, runOf, sum, table, takeTurns, type Contender, type Turns } from './measure.ts'
+import { startSnake } from './snake.ts'
+
+const TURNS: Turns = { budgetMs: 4000, leastRounds: 3, leastRunMs: 1, warmMs: 500 }
+const SNAKE_RUNS = 12
+
+interface Choice {
+  routed_experts: unknown
+  token_ids?: unknown
+  logprobs?: unknown
+}
+interface Completion {
+  readonly choices: Choice[]
+}
+
+interface Case {
+  readonly name: string
+  readonly body: Buffer
+  readonly lift: Readonly<Record<string, 'base64' | 'int32' | 'float64'>>
+  /** What else a plain program turns into typed arrays. */
+  readonly areNumbersLifted?: boolean
+  readonly isSpliced?: boolean
+}
+
+function bytes(length: number, seed: number): Buffer {
+  const made = Buffer.allocUnsafe(length)
+  for (let index = 0; index < length; index += 1) made[index] = (index * 31 + seed) & 127
+  return made
+}
+
+/** `experts` bytes of them in each choice, and so many tokens in all. */
+function completion(choices: number, experts: number, tokens: number, text: string): Buffer {
+  const random = new Random(1)
+  const list = many(choices, random, (_, index) => ({
+    index,
+    message: { role: 'assistant', content: text.repeat(20) },
+    token_ids: many(tokens / choices, random, () => random.below(150_000)),
+    logprobs: many(tokens / choices, random, () => -random.unit()),
+    routed_experts: bytes(experts, index).toString('base64'),
+    finish_reason: 'stop',
+  }))
+  return Buffer.from(
+    JSON.stringify({ id: 'cmpl-1', object: 'chat.completion', choices: list, usage: { total: tokens } }),
+  )
+}
+
+const EXPERTS = { '/choices/*/routed_experts': 'base64' } as const
+const NUMBERS = { '/choices/*/token_ids': 'int32', '/choices/*/logprobs': 'float64' } as const
+const MEGABYTES_31 = 23_040_000
+
+const CASES: readonly Case[] = [
+  {
+    name: 'one blob of 31 MB',
+    body: completion(1, MEGABYTES_31, 20_000, 'an answer. '),
+    lift: EXPERTS,
+    isSpliced: true,
+  },
+  {
+    name: 'the same, a CJK character in it',
+    body: completion(1, MEGABYTES_31, 20_000, '答. '),
+    lift: EXPERTS,
+    isSpliced: true,
+  },
+  { name: '8 choices', body: completion(8, MEGABYTES_31 / 8, 20_000, 'an answer. '), lift: EXPERTS },
+  {
+    name: '60,000 ids and logprobs, all lifted',
+    body: completion(1, MEGABYTES_31, 60_000, 'an answer. '),
+    lift: { ...EXPERTS, ...NUMBERS },
+    areNumbersLifted: true,
+  },
+  { name: '2 KB', body: completion(1, 600, 40, 'an answer. '), lift: EXPERTS },
+]
+
+function plainly(body: Buffer, { areNumbersLifted = false }: Case): Completion {
+  const value: Completion = JSON.parse(body.toString())
+  for (const choice of value.choices) {
+    choice.routed_experts = Buffer.from(String(choice.routed_experts), 'base64')
+    if (!areNumbersLifted) continue
+    if (Array.isArray(choice.token_ids)) choice.token_ids = Int32Array.from(choice.token_ids)
+    if (Array.isArray(choice.logprobs)) choice.logprobs = Float64Array.from(choice.logprobs)
+  }
+  return value
+}
+
+const PREFIX = Buffer.from('"routed_experts":"')
+
+/** For one blob, whose key nobody writes otherwise. */
+function spliced(body: Buffer): Completion {
+  const start = body.indexOf(PREFIX) + PREFIX.length
+  const end = body.indexOf(34, start)
+  const blob = Buffer.from(body.toString('latin1', start, end), 'base64')
+  const value: Completion = JSON.parse(body.toString('utf8', 0, start) + body.toString('utf8', end))
+  for (const choice of value.choices) choice.routed_experts = blob
+  return value
+}
+
+const snake = await startSnake('body.py')
+const sections = [
+  `Busy is the mean of the loop's time for a body, collections included; relief is the sum of JSON.parse and Buffer.from ÷ ours. The hand splice knows where the one blob stands. Python: CPU time of orjson.loads and pybase64, and of msgspec into structs with a bytes field, in the same rounds (${snake?.versions ?? 'no Python'}).`,
+  table(await cases()),
+  '## Eight at once\n\nThe longest the loop stood still, of 12 rounds, in the median.',
+  table(await eight()),
+  '## Over HTTP\n\nFrom the head of the response to the value, over loopback from another process: time of the loop.',
+  table(await overHttp()),
+]
+snake?.stop()
+report('body', 'JSON in', sections)
+
+async function cases(): Promise<string[][]> {
+  const rows = [
+    [
+      'body',
+      'MB',
+      'plain busy ms',
+      'splice busy ms',
+      'parse busy ms',
+      'relief',
+      'relief, minima',
+      'splice ÷ parse',
+      'plain latency ms',
+      'parse latency ms',
+      'parse CPU ms',
+      'orjson + pybase64 ms',
+      'msgspec ms',
+    ],
+  ]
+  for (const given of CASES) {
+    const { name, body, lift, isSpliced = false } = given
+    const expected = plainly(body, given)
+    if (!isDeepStrictEqual(await parse(body, { lift }), expected)) throw new Error(`${name}: another value`)
+    if (isSpliced && !isDeepStrictEqual(spliced(body), expected)) throw new Error(`${name}: another splice`)
+    const ours: Contender = { name: 'parse', run: () => parse(body, { lift }) }
+    const contenders: Contender[] = [{ name: 'plain', run: async () => plainly(body, given) }, ours]
+    if (isSpliced) contenders.push({ name: 'splice', run: async () => spliced(body) })
+    const [plain, own, splice] = await takeTurns(contenders, TURNS)
+    if (plain === undefined || own === undefined) throw new Error('a pair is two')
+    const { cpu, loads, structs } = await inRounds(ours, body)
+    rows.push([
+      name,
+      (body.length / 1e6).toFixed(2),
+      mean(plain.busyMs).toFixed(3),
+      splice === undefined ? '' : mean(splice.busyMs).toFixed(3),
+      mean(own.busyMs).toFixed(3),
+      `${(mean(plain.busyMs) / mean(own.busyMs)).toFixed(1)}×`,
+      `${(Math.min(...plain.busyMs) / Math.min(...own.busyMs)).toFixed(1)}×`,
+      splice === undefined ? '' : `${(mean(splice.busyMs) / mean(own.busyMs)).toFixed(1)}×`,
+      median(plain.wallMs).toFixed(2),
+      median(own.wallMs).toFixed(2),
+      cpu.toFixed(2),
+      loads === undefined ? '' : loads.toFixed(2),
+      structs === undefined ? '' : structs.toFixed(2),
+    ])
+  }
+  return rows
+}
+
+interface Rounds {
+  readonly cpu: number
+  readonly loads: number | undefined
+  readonly structs: number | undefined
+}
+
+/** A call of ours, calls of theirs, and so on. */
+async function inRounds(ours: Contender, body: Buffer): Promise<Rounds> {
+  const [own, loads, structs] = [[0], [0], [0]].map((list) => list.slice(1))
+  if (snake !== undefined) {
+    const path = join(snake.folder, 'body')
+    writeFileSync(path, body)
+    await snake.ask(path)
+  }
+  for (let round = 0; round < SNAKE_RUNS; round += 1) {
+    const before = process.cpuUsage()
+    await runOf(ours, 1)
+    const { user, system } = process.cpuUsage(before)
+    own?.push((user + system) / 1000)
+    if (snake === undefined) continue
+    const [load = '', struct = ''] = (await snake.ask('run')).split(' ')
+    loads?.push(Number(load))
+    structs?.push(Number(struct))
+  }
+  const last = (list: readonly number[] = []): number | undefined => (list.length === 0 ? undefined : median(list))
+  return { cpu: last(own) ?? 0, loads: last(loads), structs: last(structs) }
+}
+
+async function eight(): Promise<string[][]> {
+  const [first] = CASES
+  if (first === undefined) throw new Error('no case')
+  const { body, lift } = first
+  const ways: Readonly<Record<string, () => Promise<unknown>>> = {
+    'JSON.parse and Buffer.from': () => Promise.all(Array.from({ length: 8 }, async () => plainly(body, first))),
+    parse: () => Promise.all(Array.from({ length: 8 }, () => parse(body, { lift }))),
+  }
+  const rows = [['way', 'longest stall ms']]
+  for (const [name, run] of Object.entries(ways)) {
+    const stalls: number[] = []
+    for (let round = 0; round < 12; round += 1) stalls.push(await stallOf(run))
+    rows.push([name, median(stalls).toFixed(1)])
+  }
+  return rows
+}
+
+/** The longest pause between two turns of the loop. */
+async function stallOf(run: () => Promise<unknown>): Promise<number> {
+  let longest = 0
+  let last = performance.now()
+  let isOver = false
+  const look = (): void => {
+    const now = performance.now()
+    longest = Math.max(longest, now - last)
+    last = now
+    if (!isOver) setImmediate(look)
+  }
+  setImmediate(look)
+  await new Promise((resolve) => setTimeout(resolve, 5))
+  await run()
+  await new Promise((resolve) => setImmediate(resolve))
+  isOver = true
+  return longest
+}
+
+async function overHttp(): Promise<string[][]> {
+  const rows = [['body', 'response.json() and Buffer.from, busy ms', 'parse(response.body), busy ms', 'relief']]
+  for (const given of CASES.slice(0, 2)) {
+    const { url, stop } = await serve(given.body)
+    const plain: Contender = {
+      name: 'plain',
+      prepare: () => fetch(url),
+      run: async (response) => {
+        if (!(response instanceof Response)) throw new TypeError('no response')
+        // What the server sends is a completion.
+        // oxlint-disable-next-line typescript/no-unsafe-type-assertion
+        const value = (await response.json()) as Completion
+        for (const choice of value.choices) choice.routed_experts = Buffer.from(String(choice.routed_experts), 'base64')
+        return value
+      },
+    }
+    const ours: Contender = {
+      name: 'parse',
+      prepare: () => fetch(url),
+      run: async (response) => {
+        if (!(response instanceof Response) || response.body === null) throw new TypeError('no response')
+        return await parse(response.body, { lift: given.lift })
+      },
+    }
+    const [other, own] = await takeTurns([plain, ours], { ...TURNS, leastRunMs: 0 })
+    if (other === undefined || own === undefined) throw new Error('a pair is two')
+    stop()
+    rows.push([
+      given.name,
+      mean(other.busyMs).toFixed(2),
+      mean(own.busyMs).toFixed(2),
+      `${(mean(other.busyMs) / mean(own.busyMs)).toFixed(1)}×`,
+    ])
+  }
+  return rows
+}
+
+/** In another process. */
+async function serve(body: Buffer): Promise<{ readonly url: string; readonly stop: () => void }> {
+  const path = fileURLToPath(new URL('server.mjs', import.meta.url))
+  const child = spawn(process.execPath, [path], { stdio: ['pipe', 'pipe', 'inherit'] })
+  child.stdin.end(body)
+  const port = await new Promise<string>((resolve) =>
+    child.stdout.once('data', (text: Buffer) => resolve(String(text))),
+  )
+  return { url: `http://127.0.0.1:${port.trim()}/`, stop: () => child.kill() }
+}
+
+function mean(values: readonly number[]): number {
+  return sum(values) / values.length
+}

@@ -1,0 +1,114 @@
+//! The scan on texts of every kind; its results are compared with `JSON.parse` in `__test__/body.spec.ts`.
+
+#![allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::panic, reason = "a test")]
+
+use offloop_body::{
+    Find, Found, Kind, Patterns, PointerError, Wanted, fill_numbers, place_of, pointer_of, scan,
+    unescaped,
+};
+use offloop_grammar::check;
+use proptest::prelude::*;
+
+fn patterns(pointers: &[&str]) -> Patterns {
+    let pointers: Vec<_> = pointers.iter().map(|pointer| pointer.as_bytes().to_vec()).collect();
+    Patterns::new(&pointers).unwrap()
+}
+
+fn finds(text: &str, pointers: &[&str], wanted: Wanted) -> Vec<(String, String)> {
+    let wanted = vec![wanted; pointers.len()];
+    let found = scan(text.as_bytes(), &patterns(pointers), &wanted).unwrap().finds;
+    let shown = |find: &Find| {
+        (pointer_of(text.as_bytes(), &find.path), text[find.range.clone()].to_owned())
+    };
+    found.iter().map(shown).collect()
+}
+
+fn pair(pointer: &str, text: &str) -> (String, String) {
+    (pointer.to_owned(), text.to_owned())
+}
+
+#[test]
+fn values_are_found_where_they_stand() {
+    let text = r#" {"a" : [1, {"b\u0063/~":"x"}, [ ]], "a" : {"d":true} } "#;
+    assert_eq!(finds(text, &["/a/*/bc~1~0"], Wanted::Text), [], "it was replaced");
+    assert_eq!(finds(text, &["/**/d"], Wanted::Raw), [pair("/a/d", "true")]);
+    assert_eq!(finds(text, &[""], Wanted::Raw), [pair("", text.trim())]);
+    let text = r#"[{"b\u0063/~":"x\""},[ 1 ]]"#;
+    assert_eq!(finds(text, &["/*/bc~1~0"], Wanted::Text), [pair("/0/bc~1~0", r#""x\"""#)]);
+    assert_eq!(finds(text, &["/1"], Wanted::Numbers), [pair("/1", "[ 1 ]")]);
+}
+
+#[test]
+fn more_states_than_fit_a_word() {
+    let pointers: Vec<String> = (0..100).map(|index| format!("/a/b/{index}/c")).collect();
+    let pointers: Vec<&str> = pointers.iter().map(String::as_str).collect();
+    let text = r#"{"a":{"b":{"7":{"c":1},"99":{"c":2},"100":{"c":3}}}}"#;
+    let found = [pair("/a/b/7/c", "1"), pair("/a/b/99/c", "2")];
+    assert_eq!(finds(text, &pointers, Wanted::Raw), found);
+}
+
+#[test]
+fn pointers_that_are_none() {
+    for (pointer, error) in [
+        ("a", PointerError::NoSlash),
+        ("/~", PointerError::Escape),
+        ("/a~2", PointerError::Escape),
+        ("/a/**", PointerError::Deep),
+    ] {
+        let pointers = [Vec::new(), pointer.as_bytes().to_vec()];
+        assert_eq!(Patterns::new(&pointers).unwrap_err(), (1, error));
+    }
+}
+
+#[test]
+fn offsets_in_what_was_unescaped() {
+    let text = br"ab\u00e9c\ud83d\ude00d\ud800e\n";
+    let bytes = unescaped(text);
+    for (byte, place) in [(b'a', 0), (b'c', 8), (b'd', 21), (b'e', 28), (b'\n', 29)] {
+        let offset = bytes.iter().position(|&found| found == byte).unwrap();
+        assert_eq!(place_of(text, offset), place, "{}", char::from(byte));
+    }
+    assert_eq!(place_of(text, bytes.len()), text.len());
+}
+
+proptest! {
+    /// It takes what the grammar takes, and what it finds is inside of the text.
+    #[test]
+    fn any_bytes(text in prop::collection::vec(prop_oneof![
+        any::<u8>(), prop::sample::select(br#"{}[]:,"\ 0123456789-.eEabtrufalsn"#.to_vec())
+    ], 0..120)) {
+        let patterns = patterns(&["/**/a", "/0", "/*/*"]);
+        let wanted = [Wanted::Text, Wanted::Numbers, Wanted::Raw];
+        match scan(&text, &patterns, &wanted) {
+            Ok(scan) => {
+                prop_assert_eq!(check(&text), Ok(()));
+                prop_assert!(scan.finds.is_sorted_by_key(|find| find.range.start));
+                for find in scan.finds {
+                    prop_assert!(find.range.end <= text.len());
+                    if let Found::Numbers { count } = find.found {
+                        let mut out = vec![0; count * 8];
+                        fill_numbers(&text[find.range], Kind::Float64, &mut out).unwrap();
+                    }
+                }
+            }
+            Err(error) => prop_assert_eq!(check(&text), Err(error)),
+        }
+    }
+
+    #[test]
+    fn numbers_are_read_as_std_reads_them(numbers in prop::collection::vec(any::<f64>().prop_filter("finite", |n| n.is_finite()), 0..20)) {
+        let text = format!("{numbers:?}");
+        let mut out = vec![0; numbers.len() * 8];
+        fill_numbers(text.as_bytes(), Kind::Float64, &mut out).unwrap();
+        let expected: Vec<u8> = numbers.iter().flat_map(|number| number.to_ne_bytes()).collect();
+        prop_assert_eq!(out, expected);
+    }
+
+    /// Whatever the text is: fewer numbers than places, or none at all.
+    #[test]
+    fn numbers_of_any_bytes(text in prop::collection::vec(any::<u8>(), 0..60), size in 0..40_usize) {
+        for kind in [Kind::Int32, Kind::Uint8, Kind::Uint16, Kind::Float32, Kind::Float64] {
+            let _ = fill_numbers(&text, kind, &mut vec![0; size]);
+        }
+    }
+}

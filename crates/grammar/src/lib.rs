@@ -1,0 +1,11 @@
+//! The grammar of JSON, for all who read it: exactly what `JSON.parse` takes, and the byte at which it takes no more.
+//!
+//! Nothing here recurses, and nothing is allocated but a bit for each level of depth.
+
+mod check;
+mod read;
+mod unescape;
+
+pub use check::{CheckError, check};
+pub use read::{Stop, Visit, read};
+pub use unescape::unescape;

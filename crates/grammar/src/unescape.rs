@@ -1,0 +1,42 @@
+//! What escapes in strings stand for.
+
+/// What the escape at the start of `text` stands for, and what is behind it. The error is half of a surrogate pair.
+///
+/// `text` begins with an escape of a string that was read as JSON; of other text it is anything.
+pub fn unescape(text: &[u8]) -> (Result<char, u16>, &[u8]) {
+    match text {
+        [_, b'u', rest @ ..] => unicode(rest),
+        [_, letter, rest @ ..] => (Ok(named(*letter)), rest),
+        _ => (Err(0), &[]),
+    }
+}
+
+fn named(letter: u8) -> char {
+    match letter {
+        b'b' => '\u{8}',
+        b'f' => '\u{c}',
+        b'n' => '\n',
+        b'r' => '\r',
+        b't' => '\t',
+        other => other.into(),
+    }
+}
+
+/// What four digits, and the escape behind them if both are a pair, stand for.
+fn unicode(text: &[u8]) -> (Result<char, u16>, &[u8]) {
+    let (unit, rest) = unit(text);
+    if let (0xd800..0xdc00, [b'\\', b'u', other @ ..]) = (unit, rest) {
+        let (low, behind) = self::unit(other);
+        if (0xdc00..0xe000).contains(&low) {
+            let pair = char::decode_utf16([unit, low]).next().and_then(Result::ok);
+            return (pair.ok_or(unit), behind);
+        }
+    }
+    (char::from_u32(unit.into()).ok_or(unit), rest)
+}
+
+fn unit(text: &[u8]) -> (u16, &[u8]) {
+    let (digits, rest) = text.split_at_checked(4).unwrap_or((text, &[]));
+    let digits = str::from_utf8(digits).unwrap_or_default();
+    (u16::from_str_radix(digits, 16).unwrap_or_default(), rest)
+}
