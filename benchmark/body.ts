@@ -94,6 +94,11 @@ function plainly(body: Buffer, { areNumbersLifted = false }: Case): Completion {
   return value
 }
 
+function bufferOf(value: unknown): Buffer {
+  if (Buffer.isBuffer(value)) return value
+  throw new TypeError('no Buffer')
+}
+
 const PREFIX = Buffer.from('"routed_experts":"')
 
 /** For one blob, whose key nobody writes otherwise. */
@@ -108,7 +113,7 @@ function spliced(body: Buffer): Completion {
 
 const snake = await startSnake('body.py')
 const sections = [
-  `Busy is the mean of the loop's time for a body, collections included; relief is the sum of JSON.parse and Buffer.from ÷ ours. The hand splice knows where the one blob stands. Python: CPU time of orjson.loads and pybase64, and of msgspec into structs with a bytes field, in the same rounds (${snake?.versions ?? 'no Python'}).`,
+  `Busy is the mean of the loop's time for a body, collections included; relief is that of JSON.parse and Buffer.from ÷ that of \`parse\`, to which the body is handed over (\`transfer\`), as one that was received is; and, for comparison, without that. Each call has a body of its own. The hand splice knows where the one blob stands. Python: CPU time of orjson.loads and pybase64, and of msgspec into structs with a bytes field, in the same rounds (${snake?.versions ?? 'no Python'}).`,
   table(await cases()),
   '## Eight at once\n\nThe longest the loop stood still, of 12 rounds, in the median.',
   table(await eight()),
@@ -125,6 +130,7 @@ async function cases(): Promise<string[][]> {
       'MB',
       'plain busy ms',
       'splice busy ms',
+      'parse, copied, busy ms',
       'parse busy ms',
       'relief',
       'relief, minima',
@@ -141,17 +147,25 @@ async function cases(): Promise<string[][]> {
     const expected = plainly(body, given)
     if (!isDeepStrictEqual(await parse(body, { lift }), expected)) throw new Error(`${name}: another value`)
     if (isSpliced && !isDeepStrictEqual(spliced(body), expected)) throw new Error(`${name}: another splice`)
-    const ours: Contender = { name: 'parse', run: () => parse(body, { lift }) }
-    const contenders: Contender[] = [{ name: 'plain', run: async () => plainly(body, given) }, ours]
-    if (isSpliced) contenders.push({ name: 'splice', run: async () => spliced(body) })
-    const [plain, own, splice] = await takeTurns(contenders, TURNS)
-    if (plain === undefined || own === undefined) throw new Error('a pair is two')
-    const { cpu, loads, structs } = await inRounds(ours, body)
+    const received = (): Buffer => Buffer.from(Uint8Array.from(body).buffer)
+    const isSmall = body.length < 100_000
+    const transfer = !isSmall
+    const prepare = isSmall ? () => body : received
+    const handedOver: Contender = { name: 'parse', prepare, run: (own) => parse(bufferOf(own), { lift, transfer }) }
+    const ours: Contender = { name: 'parse, copied', prepare, run: (own) => parse(bufferOf(own), { lift }) }
+    const plainer: Contender = { name: 'plain', prepare, run: async (own) => plainly(bufferOf(own), given) }
+    const contenders: Contender[] = [plainer, handedOver, ours]
+    if (isSpliced) contenders.push({ name: 'splice', prepare, run: async (own) => spliced(bufferOf(own)) })
+    // One body is handed over once.
+    const [plain, own, copied, splice] = await takeTurns(contenders, isSmall ? TURNS : { ...TURNS, leastRunMs: 0 })
+    if (plain === undefined || own === undefined || copied === undefined) throw new Error('contenders are missing')
+    const { cpu, loads, structs } = await inRounds(handedOver, body)
     rows.push([
       name,
       (body.length / 1e6).toFixed(2),
       mean(plain.busyMs).toFixed(3),
       splice === undefined ? '' : mean(splice.busyMs).toFixed(3),
+      mean(copied.busyMs).toFixed(3),
       mean(own.busyMs).toFixed(3),
       `${(mean(plain.busyMs) / mean(own.busyMs)).toFixed(1)}×`,
       `${(Math.min(...plain.busyMs) / Math.min(...own.busyMs)).toFixed(1)}×`,
@@ -200,12 +214,17 @@ async function eight(): Promise<string[][]> {
   const { body, lift } = first
   const ways: Readonly<Record<string, () => Promise<unknown>>> = {
     'JSON.parse and Buffer.from': () => Promise.all(Array.from({ length: 8 }, async () => plainly(body, first))),
-    parse: () => Promise.all(Array.from({ length: 8 }, () => parse(body, { lift }))),
+    'parse, copied': () => Promise.all(Array.from({ length: 8 }, () => parse(body, { lift }))),
+    parse: () => Promise.all(bodies.map((own) => parse(own, { lift, transfer: true }))),
   }
   const rows = [['way', 'longest stall ms']]
+  let bodies: Uint8Array[] = []
   for (const [name, run] of Object.entries(ways)) {
     const stalls: number[] = []
-    for (let round = 0; round < 12; round += 1) stalls.push(await stallOf(run))
+    for (let round = 0; round < 12; round += 1) {
+      bodies = Array.from({ length: 8 }, () => Uint8Array.from(body))
+      stalls.push(await stallOf(run))
+    }
     rows.push([name, median(stalls).toFixed(1)])
   }
   return rows
@@ -231,7 +250,15 @@ async function stallOf(run: () => Promise<unknown>): Promise<number> {
 }
 
 async function overHttp(): Promise<string[][]> {
-  const rows = [['body', 'response.json() and Buffer.from, busy ms', 'parse(response.body), busy ms', 'relief']]
+  const rows = [
+    [
+      'body',
+      'response.json() and Buffer.from, busy ms',
+      'parse(response.body), busy ms',
+      'relief',
+      'reading response.body alone, busy ms',
+    ],
+  ]
   for (const given of CASES.slice(0, 2)) {
     const { url, stop } = await serve(given.body)
     const plain: Contender = {
@@ -254,14 +281,24 @@ async function overHttp(): Promise<string[][]> {
         return await parse(response.body, { lift: given.lift })
       },
     }
-    const [other, own] = await takeTurns([plain, ours], { ...TURNS, leastRunMs: 0 })
-    if (other === undefined || own === undefined) throw new Error('a pair is two')
+    const reading: Contender = {
+      name: 'reading',
+      prepare: () => fetch(url),
+      run: async (response) => {
+        if (!(response instanceof Response) || response.body === null) throw new TypeError('no response')
+        const reader = response.body.getReader()
+        while (!(await reader.read()).done);
+      },
+    }
+    const [other, own, least] = await takeTurns([plain, ours, reading], { ...TURNS, leastRunMs: 0 })
+    if (other === undefined || own === undefined || least === undefined) throw new Error('contenders are missing')
     stop()
     rows.push([
       given.name,
       mean(other.busyMs).toFixed(2),
       mean(own.busyMs).toFixed(2),
       `${(mean(other.busyMs) / mean(own.busyMs)).toFixed(1)}×`,
+      mean(least.busyMs).toFixed(2),
     ])
   }
   return rows

@@ -191,7 +191,7 @@ function decodeTextNow(text: string, { mode, alphabet }: Rules): Bytes {
  * skips foreign characters and stops at the first `=`: each of them leaves room that the length of the text
  * would fill. It takes the url alphabet as well, and the low byte of wide characters.
  */
-function decodeClean(text: string): Bytes | undefined {
+export function decodeClean(text: string): Bytes | undefined {
   const { length } = text
   if (length % 4 !== 0) return undefined
   const size = (length / 4) * 3 - countPadding(text)

@@ -34,6 +34,7 @@ import {
   unwrap,
   type Source,
 } from './native.ts'
+import { liftAll, readPatterns } from './lift.ts'
 import { checkKeys, choose, readBoolean, readSignal, tableOf, type BytesInput, type Cancellable } from './options.ts'
 import { run } from './pool.ts'
 
@@ -93,10 +94,10 @@ const AT_ONCE = 32 * 1024
 // oxlint-disable-next-line typescript/no-unnecessary-type-parameters
 export async function parse<T = unknown>(body: Body, options?: ParseOptions): Promise<T> {
   const rules = options === undefined ? NO_RULES : readRules(options)
-  const plain = rules.lifts.length === 0 ? parsePlain(body, rules) : undefined
-  if (plain !== undefined) {
+  const small = parseSmall(body, rules)
+  if (small !== undefined) {
     // oxlint-disable-next-line typescript/no-unsafe-type-assertion
-    return plain as T
+    return small as T
   }
   const apart = await takeApart(body, rules)
   // Each has the loop for a turn of its own, as what is left may be long.
@@ -139,11 +140,15 @@ function readRules(options: ParseOptions): Rules {
   return {
     ...read,
     pointers: entries.map(([pointer]) => pointer),
-    lifts: entries.map(([pointer, kind]) => {
-      if (kind === undefined) throw invalidValue(`options.lift['${pointer}']`, 'must be a lift', kind)
-      return choose(`options.lift['${pointer}']`, kind, LIFTS, LiftKind.Raw)
-    }),
+    lifts: entries.map(([pointer, kind]) => readLift(pointer, kind)),
   }
+}
+
+function readLift(pointer: string, kind: unknown): LiftKind {
+  const lift = typeof kind === 'string' ? LIFTS[kind] : undefined
+  if (lift !== undefined) return lift
+  const names = Object.keys(LIFTS).map((name) => `'${name}'`)
+  throw invalidValue(`options.lift['${pointer}']`, `must be one of: ${names.join(', ')}`, kind)
 }
 
 /** Keys and indexes. */
@@ -161,13 +166,15 @@ interface Apart {
   readonly found: readonly Found[]
 }
 
-/** Of a small body of which nothing is wanted. Undefined where that is to be done, or to fail, the long way. */
-function parsePlain(body: unknown, { transfer, signal }: Rules): unknown {
+/** A small body, without a look of the addon. Undefined where that is needed, for one to tell what is wrong. */
+function parseSmall(body: unknown, { pointers, lifts, transfer, signal }: Rules): unknown {
   if (transfer || !isUint8Array(body) || AT_ONCE < lengthOf(body) || !isArrayBuffer(bufferOf(body))) return undefined
   signal?.throwIfAborted()
-  if (!isUtf8(checkBytes('body', body))) return undefined
+  const patterns = readPatterns(pointers, lifts)
+  if (patterns === undefined || !isUtf8(checkBytes('body', body))) return undefined
   try {
-    return parseJson(toUtf8(body))
+    const value: unknown = parseJson(toUtf8(body))
+    return liftAll(value, patterns) ? value : undefined
   } catch {
     // It is no JSON: the other way tells where.
     return undefined

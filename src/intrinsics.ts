@@ -10,6 +10,8 @@ export const bufferFrom: typeof Buffer.from = Buffer.from
 export const allocUnsafe: typeof Buffer.allocUnsafe = Buffer.allocUnsafe
 export const allocUnsafeSlow: typeof Buffer.allocUnsafeSlow = Buffer.allocUnsafeSlow
 export const isUint8Array: typeof types.isUint8Array = types.isUint8Array
+export const isView: (value: unknown) => value is ArrayBufferView = ArrayBuffer.isView
+export const hasOwn: typeof Object.hasOwn = Object.hasOwn
 export const isArrayBuffer: typeof types.isArrayBuffer = types.isArrayBuffer
 export const clone: typeof structuredClone = structuredClone
 // What it gives is what the function called gives.
