@@ -3,6 +3,7 @@
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { Readable } from 'node:stream'
+import { isDeepStrictEqual } from 'node:util'
 import test, { type ExecutionContext } from 'ava'
 import { parse, split, type Lift, type ParseOptions } from '../src/index.ts'
 import { lift, Mismatch, type Expected, type Lifts } from './fixtures/lifter.ts'
@@ -309,14 +310,48 @@ test('a response with experts, in every way it may come', async (t) => {
       },
     })
     const ways = [body, Uint8Array.from(body).buffer, [body], web, inChunks(body, 65_536)]
-    for (const way of ways) t.deepEqual(await parse(way, options), expected)
+    for (const way of ways) t.true(isDeepStrictEqual(await parse(way, options), expected))
     const own = Uint8Array.from(body)
     const call = parse(own, { ...options, transfer: true })
     t.is(own.length, 0)
-    t.deepEqual(await call, expected)
+    t.true(isDeepStrictEqual(await call, expected))
     const [result] = (await parse<typeof expected>(body, options)).choices
     t.is(result?.routed_experts.buffer.byteLength, experts.length)
     t.not(result?.routed_experts.buffer, result?.ids.buffer)
+  }
+})
+
+test('a body that was handed over is decoded where it stands', async (t) => {
+  const [large, other, small] = [noise(2_000_000), noise(1_500_000, 2), noise(50)]
+  const text = (first: string): string =>
+    JSON.stringify({
+      'a/b': [first, other.toString('base64')],
+      ids: [1, 2],
+      small: small.toString('base64'),
+      end: '中',
+    })
+  const lifts = { '/a~1b/*': 'base64', '/ids': 'uint16', '/small': 'base64' } as const
+  const expected = { 'a/b': [large, other], ids: Uint16Array.of(1, 2), small, end: '中' }
+  const own = Uint8Array.from(utf8(text(large.toString('base64'))))
+  const value = await parse<typeof expected>(own, { lift: lifts, transfer: true })
+  t.true(isDeepStrictEqual(value, expected))
+  t.is(own.length, 0)
+  const [first, second] = value['a/b']
+  t.not(first?.buffer, second?.buffer)
+  const moved = structuredClone(first, { transfer: first === undefined ? [] : [first.buffer] })
+  t.true(large.equals(moved ?? Buffer.of()))
+  t.true(other.equals(second ?? Buffer.of()))
+  for (const [at, letter] of [
+    [0, '*'],
+    [1_000_000, 'é'],
+    [2_666_667, '*'],
+  ] as const) {
+    const bad = large.toString('base64')
+    const body = utf8(text(bad.slice(0, at) + letter + bad.slice(at + 1)))
+    const error = await parse(Uint8Array.from(body), { lift: lifts, transfer: true }).catch((reason: unknown) => reason)
+    t.is(Reflect.get(Object(error), 'code'), 'ERR_OFFLOOP_LIFT')
+    t.is(Reflect.get(Object(error), 'pointer'), '/a~1b/0')
+    t.is(Reflect.get(Object(error), 'offset'), 9 + at)
   }
 })
 
@@ -330,7 +365,7 @@ test('over HTTP, with fetch', async (t) => {
     const { port } = server.address() as AddressInfo
     const { body } = await fetch(`http://127.0.0.1:${port}/`)
     if (body === null) throw new Error('a body is expected')
-    t.deepEqual(await parse(body, { lift: { '/a': 'base64' } }), { a: experts, b: [1] })
+    t.true(isDeepStrictEqual(await parse(body, { lift: { '/a': 'base64' } }), { a: experts, b: [1] }))
   } finally {
     server.close()
   }
@@ -342,8 +377,8 @@ test('the body is read before the call returns', async (t) => {
   const calls = [parse(body, { lift: { '/a': 'base64' } }), parse(body), parse([body])]
   body.fill(0)
   const [lifted, ...plain] = await Promise.all(calls)
-  t.deepEqual(lifted, { a: Buffer.from('ABC'.repeat(50_000)), b: 'x'.repeat(50_000) })
-  for (const value of plain) t.deepEqual(value, JSON.parse(text))
+  t.true(isDeepStrictEqual(lifted, { a: Buffer.from('ABC'.repeat(50_000)), b: 'x'.repeat(50_000) }))
+  for (const value of plain) t.true(isDeepStrictEqual(value, JSON.parse(text)))
 })
 
 test('deep bodies', async (t) => {
@@ -364,7 +399,17 @@ test('many values, small and large', async (t) => {
   rows.push({ data: noise(300_000).toString('base64'), n: [1] })
   const lifts = { '/*/data': 'base64', '/*/n': 'int32' } as const
   const body = utf8(JSON.stringify(rows))
-  t.deepEqual(await parse(body, { lift: lifts }), lift(body, lifts, false).value)
+  t.true(isDeepStrictEqual(await parse(body, { lift: lifts }), lift(body, lifts, false).value))
+})
+
+test('bodies longer than strings can be', async (t) => {
+  const body = Buffer.alloc(540_000_000, 'A')
+  body.write('{"a":"', 0)
+  body.write('"}', body.length - 2)
+  await t.throwsAsync(parse(body), { code: 'ERR_OFFLOOP_TOO_LARGE' })
+  const { a } = await parse<{ readonly a: Buffer }>(Uint8Array.from(body), { lift: { '/a': 'base64' }, transfer: true })
+  t.is(a.length, ((body.length - 8) * 3) / 4)
+  t.true(a.every((byte) => byte === 0))
 })
 
 test('an abort rejects with its reason, and destroys a stream', async (t) => {

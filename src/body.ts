@@ -230,7 +230,9 @@ async function takeApartLater(text: BodyText, input: Input, rules: Rules): Promi
     const json = allocate(size)
     const memories = plan.sizes.map(allocate)
     const isAscii = unwrap(await run((stop) => fillBody(text, json, memories, stop), { signal, first: true })) === 1
-    return { json, isAscii, found: gathered(text, plan, memories, rules) }
+    // A large value may be where the body was.
+    const all = input.taken === undefined ? memories : memories.concat(input.taken)
+    return { json, isAscii, found: gathered(text, plan, all, rules) }
   } finally {
     source.clear()
   }

@@ -58,6 +58,8 @@ impl Lift {
 const OWN_MEMORY: usize = 64 << 10;
 /// What the places of small values are multiples of.
 const ALIGNMENT: usize = 8;
+/// A value from this size on is decoded into the memory of the body, if that was taken and holds all of it.
+const IN_PLACE: usize = 1 << 20;
 /// Bytes that are copied, or decoded, between two looks at the flag. A multiple of four.
 const PIECE: usize = 1 << 20;
 
@@ -84,6 +86,7 @@ struct State {
 /// A value to be lifted, and where it goes.
 struct Value {
     find: Find,
+    /// The index of its memory. The one behind the last is that of the body.
     memory: usize,
     place: Range<usize>,
 }
@@ -109,6 +112,18 @@ impl Text {
             room = rest;
         }
         Ok(Self { segments, joined: Some((block, len)) })
+    }
+
+    /// It is one piece of memory, which nobody else has.
+    fn is_taken(&self) -> bool {
+        matches!(self.segments.as_slice(), [Segment::Taken(_)])
+    }
+
+    fn bytes_mut(&mut self) -> &mut [u8] {
+        match self.segments.as_mut_slice() {
+            [Segment::Taken(held)] => held.bytes_mut(),
+            _ => &mut [],
+        }
     }
 
     fn bytes(&self) -> &[u8] {
@@ -208,13 +223,16 @@ impl Work for ScanBody {
         } else if let Some(find) = finds.iter().find(|find| find.found == Found::Mismatch) {
             return Err(lift_failure(text.bytes(), find, find.range.start, "of another type"));
         }
+        let in_place = if text.is_taken() { largest(&finds) } else { None };
         let mut left = text.bytes().len();
         let mut sizes = vec![0];
         let mut values = Vec::with_capacity(finds.len());
-        for find in finds {
+        for (index, find) in finds.into_iter().enumerate() {
             left = left - find.range.len() + NULL.len();
             let size = most(&find, self.lifts.get(find.pattern).copied());
-            let (memory, start) = if size < OWN_MEMORY {
+            let (memory, start) = if in_place == Some(index) {
+                (usize::MAX, 0)
+            } else if size < OWN_MEMORY {
                 let shared = sizes.first_mut();
                 let start = shared.map_or(0, |shared| {
                     mem::replace(shared, *shared + size.next_multiple_of(ALIGNMENT))
@@ -226,6 +244,9 @@ impl Work for ScanBody {
             };
             values.push(Value { find, memory, place: start..start + size });
         }
+        for value in values.iter_mut().filter(|value| value.memory == usize::MAX) {
+            value.memory = sizes.len();
+        }
         *lock(&self.state) = State { text, values, sizes, lengths: Vec::new() };
         Ok(left as f64)
     }
@@ -236,6 +257,15 @@ impl Work for ScanBody {
 }
 
 const NULL: &[u8] = b"null";
+
+/// The text that is worth being decoded where it stands.
+fn largest(finds: &[Find]) -> Option<usize> {
+    let is_fit = |find: &Find| {
+        find.found == Found::Text { has_escapes: false } && IN_PLACE <= find.range.len()
+    };
+    let fit = finds.iter().enumerate().filter(|(_, find)| is_fit(find));
+    fit.max_by_key(|(_, find)| find.range.len()).map(|(index, _)| index)
+}
 
 /// How many bytes a value becomes at most.
 fn most(find: &Find, lift: Option<Lift>) -> usize {
@@ -283,13 +313,25 @@ impl Work for FillBody {
         for memory in &mut self.memories {
             prepare(memory.bytes_mut());
         }
+        let mut last = None;
         for Value { find, memory, place } in &self.values {
+            if *memory == self.memories.len() {
+                last = Some(lengths.len());
+                lengths.push(0);
+                continue;
+            }
             let memory = self.memories.get_mut(*memory).map(Held::bytes_mut).unwrap_or_default();
             let place = memory.get_mut(place.clone()).unwrap_or_default();
             let lift = self.lifts.get(find.pattern).copied();
             let len = fill(text, find, lift, place, flag)?;
             clear_rest(place, len);
             lengths.push(len);
+        }
+        if let Some(index) = last {
+            let len = self.decode_in_place(index, flag)?;
+            if let Some(place) = lengths.get_mut(index) {
+                *place = len;
+            }
         }
         lock(&self.state).lengths = lengths;
         self.clear_gaps();
@@ -303,6 +345,29 @@ impl Work for FillBody {
 }
 
 impl FillBody {
+    /// The value of that index, to the start of the body's memory, of which nothing else is needed any more.
+    fn decode_in_place(&mut self, index: usize, flag: &Flag) -> Result<usize, Failure> {
+        let Some(Value { find, .. }) = self.values.get(index) else { return Ok(0) };
+        // Keys may be overwritten.
+        let mut failure = lift_failure(self.text.bytes(), find, 0, "no base64");
+        let Range { start, end } = inside(&find.range);
+        let memory = self.text.bytes_mut();
+        let mut decoder = Decoder::new(Mode::Forgiving, Alphabet::Standard);
+        let mut written = 0;
+        let mut at = |error: offloop_base64::DecodeError| {
+            let Some(offset) = error.offset() else { return error.into() };
+            failure.offset = Some((start + offset) as f64);
+            mem::replace(&mut failure, Failure::new(Cause::Lift, ""))
+        };
+        for from in (start..end).step_by(PIECE) {
+            flag.check()?;
+            let piece = from..end.min(from + PIECE);
+            written += decoder.decode_in_place(memory, piece, written).map_err(&mut at)?;
+        }
+        let room = memory.get_mut(written..).unwrap_or_default();
+        Ok(written + decoder.finish(room).map_err(at)?)
+    }
+
     /// What stands between small values was anybody's.
     fn clear_gaps(&mut self) {
         let Some(memory) = self.memories.first_mut() else { return };
