@@ -18,6 +18,7 @@ import {
   isArrayBuffer,
   isUint8Array,
   isUtf8,
+  keysOf,
   lengthOf,
   parseJson,
   partOf,
@@ -132,16 +133,20 @@ const NO_RULES: Rules = { pointers: [], lifts: [], keeps: false, transfer: false
 function readRules(options: ParseOptions): Rules {
   checkKeys(options, PARSE_KEYS)
   const { lift, onMismatch, transfer, signal } = options
-  const keeps = choose('options.onMismatch', onMismatch, MISMATCHES, false)
-  const read = { keeps, transfer: readBoolean('options.transfer', transfer, false), signal: readSignal(signal) }
-  if (lift === undefined) return { ...NO_RULES, ...read }
-  if (typeof lift !== 'object' || lift === null) throw invalidType('options.lift', 'of type object', lift)
-  const entries = Object.entries<unknown>(lift)
-  return {
-    ...read,
-    pointers: entries.map(([pointer]) => pointer),
-    lifts: entries.map(([pointer, kind]) => readLift(pointer, kind)),
+  const rules: Rules = {
+    pointers: [],
+    lifts: [],
+    keeps: choose('options.onMismatch', onMismatch, MISMATCHES, false),
+    transfer: readBoolean('options.transfer', transfer, false),
+    signal: readSignal(signal),
   }
+  if (lift === undefined) return rules
+  if (typeof lift !== 'object' || lift === null) throw invalidType('options.lift', 'of type object', lift)
+  for (const pointer of keysOf(lift)) {
+    rules.lifts.push(readLift(pointer, lift[pointer]))
+    rules.pointers.push(pointer)
+  }
+  return rules
 }
 
 function readLift(pointer: string, kind: unknown): LiftKind {
