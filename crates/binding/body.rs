@@ -217,7 +217,7 @@ impl Work for ScanBody {
         let text = Text::new(mem::take(&mut self.segments), flag)?;
         flag.check()?;
         let wanted = self.lifts.iter().map(|lift| lift.wanted()).collect::<Vec<_>>();
-        let Scan { mut finds } = scan(text.bytes(), &self.patterns, &wanted)?;
+        let Scan { mut finds } = scan(text.bytes(), &self.patterns, &wanted, || flag.check())?;
         if self.keeps {
             finds.retain(|find| find.found != Found::Mismatch);
         } else if let Some(find) = finds.iter().find(|find| find.found == Found::Mismatch) {
@@ -416,10 +416,12 @@ fn fill(
 ) -> Result<usize, Failure> {
     let value = text.get(find.range.clone()).unwrap_or_default();
     if let Some(kind) = lift.and_then(Lift::kind) {
-        flag.check()?;
-        fill_numbers(value, kind, out).map_err(|NumberError { offset }| {
-            let what = "an array of numbers of which one does not fit its element type";
-            lift_failure(text, find, find.range.start + offset, what)
+        fill_numbers(value, kind, out, || flag.check()).map_err(|error| match error {
+            NumberError::Unfit { offset } => {
+                let what = "an array of numbers of which one does not fit its element type";
+                lift_failure(text, find, find.range.start + offset, what)
+            }
+            NumberError::Stopped(failure) => failure,
         })?;
         return Ok(out.len());
     }

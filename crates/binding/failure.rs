@@ -2,6 +2,7 @@
 
 use napi_derive::napi;
 use offloop_base64::{DecodeError, EncodeError};
+use offloop_body::ScanError;
 use offloop_json::{CheckError, Malformed, TooLarge, TranscodeError};
 use offloop_memory::OutOfMemory;
 
@@ -58,6 +59,15 @@ impl From<DecodeError> for Failure {
 impl From<CheckError> for Failure {
     fn from(error: CheckError) -> Self {
         Self { offset: Some(error.offset as f64), ..Self::new(Cause::Json, error.to_string()) }
+    }
+}
+
+impl From<ScanError<Failure>> for Failure {
+    fn from(error: ScanError<Self>) -> Self {
+        match error {
+            ScanError::Json(error) => error.into(),
+            ScanError::Stopped(failure) => failure,
+        }
     }
 }
 

@@ -24,32 +24,41 @@ impl Kind {
     }
 }
 
-/// A number that is none of the elements' kind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct NumberError {
-    /// Where it begins in the text.
-    pub offset: usize,
+pub enum NumberError<E> {
+    /// A number that is none of the elements' kind; where it begins in the text.
+    Unfit { offset: usize },
+    /// What `poll` failed with.
+    Stopped(E),
 }
 
-impl fmt::Display for NumberError {
+impl<E: fmt::Display> fmt::Display for NumberError<E> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "the number at byte {} does not fit", self.offset)
+        match self {
+            Self::Unfit { offset } => write!(f, "the number at byte {offset} does not fit"),
+            Self::Stopped(error) => error.fmt(f),
+        }
     }
 }
 
-impl Error for NumberError {}
+impl<E: fmt::Debug + fmt::Display> Error for NumberError<E> {}
 
-/// Writes the numbers of `text`, an array of nothing else, to `out`.
+/// Writes the numbers of `text`, an array of nothing else, to `out`. `poll` is called every 0.1 ms of work.
 ///
 /// # Errors
-/// The first that does not fit. Floats round, as in typed arrays.
-pub fn fill_numbers(text: &[u8], kind: Kind, out: &mut [u8]) -> Result<(), NumberError> {
+/// The first that does not fit, and those of `poll`. Floats round, as in typed arrays.
+pub fn fill_numbers<E>(
+    text: &[u8],
+    kind: Kind,
+    out: &mut [u8],
+    poll: impl FnMut() -> Result<(), E>,
+) -> Result<(), NumberError<E>> {
     match kind {
-        Kind::Int32 => fill(text, out, |value| whole::<i32>(value).map(i32::to_ne_bytes)),
-        Kind::Uint8 => fill(text, out, |value| whole::<u8>(value).map(u8::to_ne_bytes)),
-        Kind::Uint16 => fill(text, out, |value| whole::<u16>(value).map(u16::to_ne_bytes)),
-        Kind::Float32 => fill(text, out, |value| Some((value.value() as f32).to_ne_bytes())),
-        Kind::Float64 => fill(text, out, |value| Some(value.value().to_ne_bytes())),
+        Kind::Int32 => fill(text, out, poll, |value| whole::<i32>(value).map(i32::to_ne_bytes)),
+        Kind::Uint8 => fill(text, out, poll, |value| whole::<u8>(value).map(u8::to_ne_bytes)),
+        Kind::Uint16 => fill(text, out, poll, |value| whole::<u16>(value).map(u16::to_ne_bytes)),
+        Kind::Float32 => fill(text, out, poll, |value| Some((value.value() as f32).to_ne_bytes())),
+        Kind::Float64 => fill(text, out, poll, |value| Some(value.value().to_ne_bytes())),
     }
 }
 
@@ -84,21 +93,27 @@ impl Number<'_> {
     }
 }
 
-fn fill<const SIZE: usize>(
+fn fill<E, const SIZE: usize>(
     text: &[u8],
     out: &mut [u8],
+    mut poll: impl FnMut() -> Result<(), E>,
     convert: impl Fn(Number<'_>) -> Option<[u8; SIZE]>,
-) -> Result<(), NumberError> {
+) -> Result<(), NumberError<E>> {
     let mut at = 0;
-    for place in out.as_chunks_mut::<SIZE>().0 {
-        let rest = text.get(at..).unwrap_or_default();
-        at += rest.iter().position(|&byte| is_number(byte)).unwrap_or(rest.len());
-        let (number, len) = next(text.get(at..).unwrap_or_default());
-        *place = convert(number).ok_or(NumberError { offset: at })?;
-        at += len;
+    for batch in out.as_chunks_mut::<SIZE>().0.chunks_mut(BATCH) {
+        poll().map_err(NumberError::Stopped)?;
+        for place in batch {
+            let rest = text.get(at..).unwrap_or_default();
+            at += rest.iter().position(|&byte| is_number(byte)).unwrap_or(rest.len());
+            let (number, len) = next(text.get(at..).unwrap_or_default());
+            *place = convert(number).ok_or(NumberError::Unfit { offset: at })?;
+            at += len;
+        }
     }
     Ok(())
 }
+
+const BATCH: usize = 4096;
 
 fn is_number(byte: u8) -> bool {
     matches!(byte, b'0'..=b'9' | b'-' | b'+' | b'.' | b'e' | b'E')

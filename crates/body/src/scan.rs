@@ -1,7 +1,8 @@
 //! The pass over a text: what of it is wanted, and where that stands.
 
 use std::collections::HashMap;
-use std::convert::Infallible;
+use std::error::Error;
+use std::fmt;
 use std::ops::Range;
 
 use offloop_grammar::{CheckError, Stop, Visit, read, unescape};
@@ -55,11 +56,35 @@ pub struct Scan {
     pub finds: Vec<Find>,
 }
 
-/// Looks at the whole of `text` and finds what `patterns` match, each of which wants what stands in `wanted`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ScanError<E> {
+    Json(CheckError),
+    /// What `poll` failed with.
+    Stopped(E),
+}
+
+impl<E: fmt::Display> fmt::Display for ScanError<E> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Json(error) => error.fmt(f),
+            Self::Stopped(error) => error.fmt(f),
+        }
+    }
+}
+
+impl<E: fmt::Debug + fmt::Display> Error for ScanError<E> {}
+
+/// Looks at the whole of `text` and finds what `patterns` match, each of which wants what stands in `wanted`. `poll` is
+/// called every few microseconds of work.
 ///
 /// # Errors
-/// Where `text` is no JSON.
-pub fn scan(text: &[u8], patterns: &Patterns, wanted: &[Wanted]) -> Result<Scan, CheckError> {
+/// Where `text` is no JSON, and those of `poll`.
+pub fn scan<E>(
+    text: &[u8],
+    patterns: &Patterns,
+    wanted: &[Wanted],
+    poll: impl FnMut() -> Result<(), E>,
+) -> Result<Scan, ScanError<E>> {
     let width = patterns.width();
     let mut scanner = Scanner {
         text,
@@ -72,11 +97,13 @@ pub fn scan(text: &[u8], patterns: &Patterns, wanted: &[Wanted]) -> Result<Scan,
         pending: None,
         skipped: 0,
         finds: Vec::new(),
+        poll,
     };
     patterns.start(&mut scanner.next);
     match read(text, &mut scanner) {
         Ok(()) => {}
-        Err(Stop::Unexpected(offset)) => return Err(CheckError { offset }),
+        Err(Stop::Unexpected(offset)) => return Err(ScanError::Json(CheckError { offset })),
+        Err(Stop::Visitor(error)) => return Err(ScanError::Stopped(error)),
     }
     let finds = scanner.finds.into_iter().flatten().collect();
     Ok(Scan { finds })
@@ -102,7 +129,7 @@ struct Pending {
     path: Vec<Step>,
 }
 
-struct Scanner<'a> {
+struct Scanner<'a, P> {
     text: &'a [u8],
     patterns: &'a Patterns,
     wanted: &'a [Wanted],
@@ -117,9 +144,10 @@ struct Scanner<'a> {
     skipped: usize,
     /// None for what was replaced.
     finds: Vec<Option<Find>>,
+    poll: P,
 }
 
-impl Scanner<'_> {
+impl<P> Scanner<'_, P> {
     /// A value begins in which, or in whose container, something is looked for. Tells which pattern it matches.
     fn begin(&mut self) -> Option<usize> {
         if let Some(frame) = self.frames.last_mut().filter(|frame| !frame.is_object) {
@@ -176,10 +204,14 @@ impl Scanner<'_> {
     }
 }
 
-impl Visit for Scanner<'_> {
-    type Error = Infallible;
+impl<E, P: FnMut() -> Result<(), E>> Visit for Scanner<'_, P> {
+    type Error = E;
 
-    fn open(&mut self, is_object: bool, at: usize) -> Result<(), Infallible> {
+    fn progress(&mut self, _: usize) -> Result<(), E> {
+        (self.poll)()
+    }
+
+    fn open(&mut self, is_object: bool, at: usize) -> Result<(), E> {
         if self.skipped != 0 {
             self.skipped += 1;
             if let Some(pending) = &mut self.pending
@@ -207,7 +239,7 @@ impl Visit for Scanner<'_> {
         Ok(())
     }
 
-    fn close(&mut self, end: usize) -> Result<(), Infallible> {
+    fn close(&mut self, end: usize) -> Result<(), E> {
         if self.skipped == 0 {
             self.settle();
             self.frames.pop();
@@ -225,7 +257,7 @@ impl Visit for Scanner<'_> {
         Ok(())
     }
 
-    fn key(&mut self, text: &[u8], at: usize) -> Result<(), Infallible> {
+    fn key(&mut self, text: &[u8], at: usize) -> Result<(), E> {
         if self.skipped != 0 {
             return Ok(());
         }
@@ -245,13 +277,13 @@ impl Visit for Scanner<'_> {
         Ok(())
     }
 
-    fn string(&mut self, text: &[u8], at: usize) -> Result<(), Infallible> {
+    fn string(&mut self, text: &[u8], at: usize) -> Result<(), E> {
         self.not_a_number();
         self.scalar(at - 1..at + text.len() + 1, Some(text));
         Ok(())
     }
 
-    fn number(&mut self, text: &[u8], at: usize) -> Result<(), Infallible> {
+    fn number(&mut self, text: &[u8], at: usize) -> Result<(), E> {
         if let Some(Pending { found: Found::Numbers { count }, .. }) = &mut self.pending {
             *count += 1;
         }
@@ -259,7 +291,7 @@ impl Visit for Scanner<'_> {
         Ok(())
     }
 
-    fn literal(&mut self, value: Option<bool>, at: usize) -> Result<(), Infallible> {
+    fn literal(&mut self, value: Option<bool>, at: usize) -> Result<(), E> {
         self.not_a_number();
         let Some(value) = value else {
             if self.skipped == 0 {
@@ -273,7 +305,7 @@ impl Visit for Scanner<'_> {
     }
 }
 
-impl Scanner<'_> {
+impl<P> Scanner<'_, P> {
     /// An element that makes an array none of numbers.
     fn not_a_number(&mut self) {
         if let Some(pending) = &mut self.pending

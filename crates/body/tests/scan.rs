@@ -3,8 +3,8 @@
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::panic, reason = "a test")]
 
 use offloop_body::{
-    Find, Found, Kind, Patterns, PointerError, Wanted, fill_numbers, place_of, pointer_of, scan,
-    unescaped,
+    Find, Found, Kind, NumberError, Patterns, PointerError, ScanError, Wanted, fill_numbers,
+    place_of, pointer_of, scan, unescaped,
 };
 use offloop_grammar::check;
 use proptest::prelude::*;
@@ -16,7 +16,8 @@ fn patterns(pointers: &[&str]) -> Patterns {
 
 fn finds(text: &str, pointers: &[&str], wanted: Wanted) -> Vec<(String, String)> {
     let wanted = vec![wanted; pointers.len()];
-    let found = scan(text.as_bytes(), &patterns(pointers), &wanted).unwrap().finds;
+    let found =
+        scan(text.as_bytes(), &patterns(pointers), &wanted, || Ok::<(), ()>(())).unwrap().finds;
     let shown = |find: &Find| {
         (pointer_of(text.as_bytes(), &find.path), text[find.range.clone()].to_owned())
     };
@@ -71,6 +72,54 @@ fn offsets_in_what_was_unescaped() {
     assert_eq!(place_of(text, bytes.len()), text.len());
 }
 
+#[test]
+fn both_passes_can_be_stopped() {
+    let text = format!("[\"{}\",[{}1]]", "x".repeat(1 << 20), "1,".repeat(1 << 20));
+    let patterns = patterns(&["/1"]);
+    for last in [1, 20, 60] {
+        let mut polls = 0;
+        let stopped = scan(text.as_bytes(), &patterns, &[Wanted::Numbers], || {
+            polls += 1;
+            if polls == last { Err(polls) } else { Ok(()) }
+        });
+        assert_eq!(stopped, Err(ScanError::Stopped(last)));
+    }
+    let numbers = text.get((1 << 20) + 4..text.len() - 1).unwrap();
+    let mut polls = 0;
+    let stopped = fill_numbers(numbers.as_bytes(), Kind::Uint8, &mut vec![0; 1 << 20], || {
+        polls += 1;
+        if polls == 5 { Err(()) } else { Ok(()) }
+    });
+    assert_eq!(stopped, Err(NumberError::Stopped(())));
+}
+
+/// Wherever a character stands in the windows that a string is read in.
+#[test]
+fn characters_between_windows() {
+    let patterns = patterns(&[]);
+    for before in (32 << 10) - 8..(32 << 10) + 2 {
+        for (character, is_whole) in [
+            (&b"\xf0\x9f\x98\x80"[..], true),
+            (b"\xe4\xb8\xad", true),
+            (b"\xf0\x9f\x98", false),
+            (b"\xed\xa0\x80", false),
+        ] {
+            let mut text = vec![b'"'];
+            text.resize(before, b'x');
+            text.extend_from_slice(character);
+            text.extend_from_slice(&[b'y'; 100]);
+            text.push(b'"');
+            let outcome = scan(&text, &patterns, &[], || Ok::<(), ()>(()));
+            assert_eq!(outcome.is_ok(), is_whole, "{before} {character:?}");
+            if !is_whole {
+                let error = offloop_body::CheckError { offset: before };
+                assert_eq!(outcome, Err(ScanError::Json(error)));
+                assert_eq!(check(&text), Err(error));
+            }
+        }
+    }
+}
+
 proptest! {
     /// It takes what the grammar takes, and what it finds is inside of the text.
     #[test]
@@ -79,7 +128,7 @@ proptest! {
     ], 0..120)) {
         let patterns = patterns(&["/**/a", "/0", "/*/*"]);
         let wanted = [Wanted::Text, Wanted::Numbers, Wanted::Raw];
-        match scan(&text, &patterns, &wanted) {
+        match scan(&text, &patterns, &wanted, || Ok::<(), ()>(())) {
             Ok(scan) => {
                 prop_assert_eq!(check(&text), Ok(()));
                 prop_assert!(scan.finds.is_sorted_by_key(|find| find.range.start));
@@ -87,11 +136,12 @@ proptest! {
                     prop_assert!(find.range.end <= text.len());
                     if let Found::Numbers { count } = find.found {
                         let mut out = vec![0; count * 8];
-                        fill_numbers(&text[find.range], Kind::Float64, &mut out).unwrap();
+                        fill_numbers(&text[find.range], Kind::Float64, &mut out, || Ok::<(), ()>(())).unwrap();
                     }
                 }
             }
-            Err(error) => prop_assert_eq!(check(&text), Err(error)),
+            Err(ScanError::Json(error)) => prop_assert_eq!(check(&text), Err(error)),
+            Err(ScanError::Stopped(())) => prop_assert!(false, "nobody stops it"),
         }
     }
 
@@ -99,7 +149,7 @@ proptest! {
     fn numbers_are_read_as_std_reads_them(numbers in prop::collection::vec(any::<f64>().prop_filter("finite", |n| n.is_finite()), 0..20)) {
         let text = format!("{numbers:?}");
         let mut out = vec![0; numbers.len() * 8];
-        fill_numbers(text.as_bytes(), Kind::Float64, &mut out).unwrap();
+        fill_numbers(text.as_bytes(), Kind::Float64, &mut out, || Ok::<(), ()>(())).unwrap();
         let expected: Vec<u8> = numbers.iter().flat_map(|number| number.to_ne_bytes()).collect();
         prop_assert_eq!(out, expected);
     }
@@ -108,7 +158,7 @@ proptest! {
     #[test]
     fn numbers_of_any_bytes(text in prop::collection::vec(any::<u8>(), 0..60), size in 0..40_usize) {
         for kind in [Kind::Int32, Kind::Uint8, Kind::Uint16, Kind::Float32, Kind::Float64] {
-            let _ = fill_numbers(&text, kind, &mut vec![0; size]);
+            let _ = fill_numbers(&text, kind, &mut vec![0; size], || Ok::<(), ()>(()));
         }
     }
 }

@@ -7,5 +7,5 @@ mod read;
 mod unescape;
 
 pub use check::{CheckError, check};
-pub use read::{Stop, Visit, read};
+pub use read::{PROGRESS, Stop, Visit, read};
 pub use unescape::unescape;

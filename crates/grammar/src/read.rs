@@ -27,6 +27,11 @@ pub trait Visit {
         Ok(())
     }
 
+    /// All up to this byte has been read: told at least every [`PROGRESS`] bytes.
+    fn progress(&mut self, _at: usize) -> Result<(), Self::Error> {
+        Ok(())
+    }
+
     /// `None` for `null`.
     fn literal(&mut self, _value: Option<bool>, _at: usize) -> Result<(), Self::Error> {
         Ok(())
@@ -46,18 +51,17 @@ pub enum Stop<E> {
 /// # Errors
 /// Where it is none, and those of the visitor.
 pub fn read<V: Visit>(json: &[u8], visitor: &mut V) -> Result<(), Stop<V::Error>> {
-    let (text, is_whole) = match str::from_utf8(json) {
-        Ok(_) => (json, true),
-        Err(error) => (json.get(..error.valid_up_to()).unwrap_or_default(), false),
-    };
-    Reader { text, at: 0, stack: Stack::default(), visitor }.document()?;
-    // What is no UTF-8 stands where nothing, or the rest of a value, was awaited.
-    if is_whole { Ok(()) } else { Err(Stop::Unexpected(text.len())) }
+    Reader { text: json, at: 0, told: 0, stack: Stack::default(), visitor }.document()
 }
+
+/// Bytes of text, some microseconds of work.
+pub const PROGRESS: usize = 32 << 10;
 
 struct Reader<'a, 'v, V> {
     text: &'a [u8],
     at: usize,
+    /// What the visitor was told last.
+    told: usize,
     stack: Stack,
     visitor: &'v mut V,
 }
@@ -65,6 +69,7 @@ struct Reader<'a, 'v, V> {
 impl<'a, V: Visit> Reader<'a, '_, V> {
     fn document(&mut self) -> Result<(), Stop<V::Error>> {
         loop {
+            self.tell()?;
             self.space();
             match self.peek() {
                 Some(b'{') => {
@@ -123,6 +128,15 @@ impl<'a, V: Visit> Reader<'a, '_, V> {
         }
     }
 
+    #[inline]
+    fn tell(&mut self) -> Result<(), Stop<V::Error>> {
+        if self.at - self.told < PROGRESS {
+            return Ok(());
+        }
+        self.told = self.at;
+        self.visitor.progress(self.at).map_err(Stop::Visitor)
+    }
+
     fn close(&mut self) -> Result<(), Stop<V::Error>> {
         self.at += 1;
         self.visitor.close(self.at).map_err(Stop::Visitor)
@@ -169,7 +183,7 @@ impl<'a, V: Visit> Reader<'a, '_, V> {
     fn string(&mut self) -> Result<&'a [u8], Stop<V::Error>> {
         let start = self.at;
         loop {
-            self.at += clean(self.text.get(self.at..).unwrap_or_default());
+            self.clean()?;
             match self.peek() {
                 Some(b'"') => {
                     let text = self.from(start);
@@ -181,6 +195,28 @@ impl<'a, V: Visit> Reader<'a, '_, V> {
                     self.escape()?;
                 }
                 _ => return Err(self.unexpected()),
+            }
+        }
+    }
+
+    /// Goes to the first byte that ends a string, begins an escape, or may not stand there: what is no UTF-8 as well.
+    fn clean(&mut self) -> Result<(), Stop<V::Error>> {
+        loop {
+            self.tell()?;
+            let rest = self.text.get(self.at..).unwrap_or_default();
+            let window = rest.get(..PROGRESS).unwrap_or(rest);
+            let part = window.get(..clean(window)).unwrap_or(window);
+            let Err(error) = str::from_utf8(part) else {
+                self.at += part.len();
+                if part.len() < PROGRESS {
+                    return Ok(());
+                }
+                continue;
+            };
+            self.at += error.valid_up_to();
+            // A character may go on in the next window.
+            if part.len() < PROGRESS || error.error_len().is_some() || error.valid_up_to() == 0 {
+                return Err(self.unexpected());
             }
         }
     }
