@@ -459,7 +459,11 @@ test('wrong arguments', async (t) => {
 
 const TOTAL = Number(process.env['OFFLOOP_FUZZ'] ?? 200_000) / 50
 
-const KEYS = ['a', 'b', 'c', 'data', ...HOSTILE_KEYS.slice(0, 12)]
+/**
+ * Without a backslash: once V8 13 or 14 has made an object with that key, its JSON.parse takes other keys of one
+ * escaped character for it (`JSON.parse('{"\\\\":1}')`, then `JSON.parse('{"\\n":1}')`).
+ */
+const KEYS = ['a', 'b', 'c', 'data', ...HOSTILE_KEYS.slice(0, 12)].filter((key) => !/["\\]/u.test(key))
 
 /** JSON text with spaces, escapes and duplicates where they may be. */
 function randomText(random: Random, depth: number): string {
