@@ -63,14 +63,17 @@ export interface ParseOptions extends Cancellable, BytesInput {
   readonly onMismatch?: 'throw' | 'keep' | undefined
 }
 
-/** What was taken out of a body. */
-export type Lifted = Bytes | Int32Array | Float32Array | Float64Array | Uint8Array | Uint16Array
-
 export interface SplitResult {
   /** The body with each lifted value replaced by null: still JSON, ready to forward or parse. */
   readonly json: Bytes
-  readonly lifted: readonly { readonly pointer: string; readonly value: Lifted }[]
+  readonly lifted: readonly {
+    readonly pointer: string
+    readonly value: Bytes | Int32Array | Float32Array | Float64Array | Uint8Array | Uint16Array
+  }[]
 }
+
+/** What was taken out of a body. */
+type Lifted = SplitResult['lifted'][number]['value']
 
 const PARSE_KEYS = tableOf({ lift: true, onMismatch: true, transfer: true, signal: true })
 const LIFTS = tableOf({
