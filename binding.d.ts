@@ -18,6 +18,8 @@ export declare class Base64Decoder {
 export declare class BodyText {
   /** `pointers` and what is made of the values there; whether values of another type stay as they are. */
   constructor(pointers: Array<string>, lifts: Array<Lift>, keeps: boolean)
+  /** The first pointer that is none, if there is one: nothing is found then. */
+  get wrongPointer(): WrongPointer | null
   /**
    * As JSON: the sizes of the memory to be made; and of each value the path, the index of its pointer, the index of
    * its memory, and where in that it begins.
@@ -258,3 +260,10 @@ export declare function takeSpill(tape: TapeParts, out: Uint8Array, stop?: Stop 
 export declare function takeSpillSync(tape: TapeParts, out: Uint8Array): number | Failure
 
 export declare const VERSION: string
+
+/** A pointer that is none. */
+export interface WrongPointer {
+  /** Which of those that were given. */
+  index: number
+  reason: string
+}

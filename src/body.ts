@@ -12,6 +12,7 @@ import {
   type Bytes,
   type Input,
 } from './bytes.ts'
+import { pointerOf } from './capture/pointer.ts'
 import { invalidType, invalidValue, OffloopError } from './errors.ts'
 import {
   bufferOf,
@@ -25,16 +26,7 @@ import {
   toLatin1,
   toUtf8,
 } from './intrinsics.ts'
-import {
-  BodyText,
-  fillBody,
-  fillBodySync,
-  Lift as LiftKind,
-  scanBody,
-  scanBodySync,
-  unwrap,
-  type Source,
-} from './native.ts'
+import { BodyText, fillBody, fillBodySync, Lift as LiftKind, scanBody, scanBodySync, unwrap } from './native.ts'
 import { liftAll, readPatterns } from './lift.ts'
 import { checkKeys, choose, readBoolean, readSignal, tableOf, type BytesInput, type Cancellable } from './options.ts'
 import { run } from './pool.ts'
@@ -193,54 +185,45 @@ async function takeApart(body: unknown, rules: Rules): Promise<Apart> {
   const { transfer, signal } = rules
   const text = textFor(rules)
   try {
-    const isSmall = !transfer && isUint8Array(body) && lengthOf(body) <= AT_ONCE
-    if (isSmall) {
+    if (!transfer && isUint8Array(body) && lengthOf(body) <= AT_ONCE) {
       signal?.throwIfAborted()
-      return takeApartNow(text, sourceOf(gatherBytes(checkBytes('body', body), false)), rules)
+      return await takeApartFrom(text, gatherBytes(checkBytes('body', body), false), rules, true)
     }
     const input = gather('body', body, rules, () => allocate(0))
-    return await takeApartLater(text, input instanceof Promise ? await input : input, rules)
+    return await takeApartFrom(text, input instanceof Promise ? await input : input, rules, false)
   } finally {
     text.clear()
   }
 }
 
 function textFor({ pointers, lifts, keeps }: Rules): BodyText {
-  try {
-    return new BodyText(pointers, lifts, keeps)
-  } catch (error) {
-    // Its index and what is wrong with it.
-    const [, index = '0', reason = ''] = /^(\d+) (.*)$/.exec(error instanceof Error ? error.message : '') ?? []
-    const pointer = pointers[Number(index)] ?? ''
-    throw invalidValue(`options.lift['${pointer}']`, `is no JSON Pointer: it ${reason}`, pointer)
-  }
+  const text = new BodyText(pointers, lifts, keeps)
+  const { wrongPointer } = text
+  if (wrongPointer === null) return text
+  const { index, reason } = wrongPointer
+  const pointer = pointers[index] ?? ''
+  throw invalidValue(`options.lift['${pointer}']`, `is no JSON Pointer: it ${reason}`, pointer)
 }
 
-function takeApartNow(text: BodyText, source: Source, rules: Rules): Apart {
-  try {
-    const size = unwrap(scanBodySync(text, source))
-    const plan = readPlan(text)
-    const json = allocateNow(size)
-    const memories = plan.sizes.map(allocateNow)
-    const isAscii = unwrap(fillBodySync(text, json, memories)) === 1
-    return { json, isAscii, found: gathered(text, plan, memories, rules) }
-  } finally {
-    source.clear()
-  }
-}
-
-async function takeApartLater(text: BodyText, input: Input, rules: Rules): Promise<Apart> {
+async function takeApartFrom(text: BodyText, input: Input, rules: Rules, atOnce: boolean): Promise<Apart> {
   const { signal } = rules
   const source = sourceOf(input)
+  const make = atOnce ? allocateNow : allocate
   try {
-    const size = unwrap(await run((stop) => scanBody(text, source, stop), { signal }))
+    const size = unwrap(
+      atOnce ? scanBodySync(text, source) : await run((stop) => scanBody(text, source, stop), { signal }),
+    )
     const plan = readPlan(text)
-    const json = allocate(size)
-    const memories = plan.sizes.map(allocate)
-    const isAscii = unwrap(await run((stop) => fillBody(text, json, memories, stop), { signal, first: true })) === 1
+    const json = make(size)
+    const memories = plan.sizes.map(make)
+    const filled = unwrap(
+      atOnce
+        ? fillBodySync(text, json, memories)
+        : await run((stop) => fillBody(text, json, memories, stop), { signal, first: true }),
+    )
     // A large value may be where the body was.
     const all = input.taken === undefined ? memories : memories.concat(input.taken)
-    return { json, isAscii, found: gathered(text, plan, all, rules) }
+    return { json, isAscii: filled === 1, found: gathered(text, plan, all, rules) }
   } finally {
     source.clear()
   }
@@ -306,10 +289,6 @@ function textOf(json: Bytes, isAscii: boolean): string {
     const message = `what is left of the body, ${lengthOf(json)} bytes, is longer than a string can be`
     throw new OffloopError('ERR_OFFLOOP_TOO_LARGE', message, { cause })
   }
-}
-
-function pointerOf(path: Path): string {
-  return path.map((step) => `/${String(step).replaceAll('~', '~0').replaceAll('/', '~1')}`).join('')
 }
 
 /** Those that wait for a turn of the loop. */

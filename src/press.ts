@@ -217,8 +217,8 @@ export class Press {
   }
 
   async printKept(kept: Kept, shape: Shape, signal: AbortSignal | undefined): Promise<Bytes> {
-    const { lexicon, usualSize, usualPackedSize, cost = Infinity } = kept
-    const usual = isPacked(shape) ? usualPackedSize : usualSize
+    const { lexicon, cost = Infinity } = kept
+    const usual = usualOf(kept, shape)
     const parts = kept.parts.share()
     if (cost <= AT_ONCE_NS) {
       signal?.throwIfAborted()
@@ -230,17 +230,17 @@ export class Press {
   #sizesOf(layout: number): Sizes {
     // A digest is always of the same size.
     if ((layout & Layout.Digest) !== 0) return new Sizes()
-    return isPacked({ layout }) ? this.#msgpackSizes : this.#jsonSizes
+    return isPacked(layout) ? this.#msgpackSizes : this.#jsonSizes
   }
 }
 
-function isPacked({ layout }: Pick<Shape, 'layout'>): boolean {
+function isPacked(layout: number): boolean {
   return (layout & Layout.Msgpack) !== 0
 }
 
 /** How long the result is, mostly. */
-function usualOf(tape: Tape, shape: Shape): number {
-  return isPacked(shape) ? tape.usualPackedSize() : tape.usualSize()
+function usualOf(captured: Tape | Kept, { layout }: Shape): number {
+  return isPacked(layout) ? captured.usualPackedSize : captured.usualSize
 }
 
 /** What results were larger than tapes let expect, at most, of late. */

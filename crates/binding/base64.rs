@@ -130,20 +130,23 @@ impl Work for DecodeInPlace {
     type Done = f64;
 
     fn run(&mut self, flag: &Flag) -> Result<f64, Failure> {
-        self.progress.decode_in_place(self.memory.bytes_mut(), flag)
+        let memory = self.memory.bytes_mut();
+        let all = 0..memory.len();
+        Ok(self.progress.decode_in_place(memory, all, flag)? as f64)
     }
 
     fn recycle(&mut self) {}
 }
 
-struct Progress {
+/// A text that is decoded piece by piece.
+pub struct Progress {
     decoder: Decoder,
     /// Bytes of the result so far.
     written: usize,
 }
 
 impl Progress {
-    fn new(mode: Base64Mode, alphabet: Base64Alphabet) -> Self {
+    pub fn new(mode: Base64Mode, alphabet: Base64Alphabet) -> Self {
         Self { decoder: Decoder::new(mode.into(), alphabet.into()), written: 0 }
     }
 
@@ -157,10 +160,8 @@ impl Progress {
         if self.written == 0 {
             prepare(out);
         }
-        for piece in text.iter().flat_map(|segment| segment.bytes().chunks(PIECE)) {
-            flag.check()?;
-            let room = out.get_mut(self.written..).unwrap_or_default();
-            self.written += self.decoder.decode(piece, room)?;
+        for segment in text {
+            self.decode_part(segment.bytes(), out, flag)?;
         }
         if last {
             self.finish(out)?;
@@ -169,21 +170,35 @@ impl Progress {
         Ok(self.written as f64)
     }
 
-    fn decode_in_place(&mut self, memory: &mut [u8], flag: &Flag) -> Result<f64, Failure> {
-        let len = memory.len();
-        for start in (0..len).step_by(PIECE) {
+    pub fn decode_part(&mut self, text: &[u8], out: &mut [u8], flag: &Flag) -> Result<(), Failure> {
+        for piece in text.chunks(PIECE) {
             flag.check()?;
-            let piece: Range<usize> = start..len.min(start + PIECE);
-            self.written += self.decoder.decode_in_place(memory, piece, self.written)?;
+            let room = out.get_mut(self.written..).unwrap_or_default();
+            self.written += self.decoder.decode(piece, room)?;
         }
-        self.finish(memory)?;
-        Ok(self.written as f64)
+        Ok(())
     }
 
-    fn finish(&mut self, out: &mut [u8]) -> Result<(), Failure> {
+    /// The text that stands at `text` in `memory`, to the start of that; tells how long the result is.
+    pub fn decode_in_place(
+        &mut self,
+        memory: &mut [u8],
+        text: Range<usize>,
+        flag: &Flag,
+    ) -> Result<usize, Failure> {
+        for start in text.clone().step_by(PIECE) {
+            flag.check()?;
+            let piece = start..text.end.min(start + PIECE);
+            self.written += self.decoder.decode_in_place(memory, piece, self.written)?;
+        }
+        self.finish(memory)
+    }
+
+    /// Tells how long the result is.
+    pub fn finish(&mut self, out: &mut [u8]) -> Result<usize, Failure> {
         let room = out.get_mut(self.written..).unwrap_or_default();
         self.written += self.decoder.clone().finish(room)?;
-        Ok(())
+        Ok(self.written)
     }
 }
 

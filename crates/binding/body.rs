@@ -6,13 +6,14 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use napi::bindgen_prelude::{AsyncTask, Either, Uint8Array};
 use napi_derive::napi;
-use offloop_base64::{Alphabet, Decoder, Mode, max_decoded_len};
+use offloop_base64::max_decoded_len;
 use offloop_body::{
-    Find, Found, Kind, NumberError, Patterns, Scan, Step, Wanted, fill_numbers, place_of,
-    pointer_of, scan, unescaped,
+    Find, Found, Kind, NumberError, Patterns, Step, Wanted, fill_numbers, place_of, pointer_of,
+    scan, unescaped,
 };
 use offloop_memory::Block;
 
+use crate::base64::{Base64Alphabet, Base64Mode, Progress};
 use crate::failure::{Cause, Failure};
 use crate::memory::{Held, RECYCLER};
 use crate::result::{clear_rest, prepare};
@@ -67,9 +68,19 @@ const PIECE: usize = 1 << 20;
 #[napi]
 pub struct BodyText {
     patterns: Arc<Patterns>,
+    wrong: Option<WrongPointer>,
     lifts: Arc<[Lift]>,
     keeps: bool,
     state: Shared,
+}
+
+/// A pointer that is none.
+#[napi(object, object_from_js = false)]
+#[derive(Clone)]
+pub struct WrongPointer {
+    /// Which of those that were given.
+    pub index: u32,
+    pub reason: String,
 }
 
 type Shared = Arc<Mutex<State>>;
@@ -143,16 +154,25 @@ fn lock(state: &Shared) -> MutexGuard<'_, State> {
 impl BodyText {
     /// `pointers` and what is made of the values there; whether values of another type stay as they are.
     #[napi(constructor)]
-    pub fn new(pointers: Vec<String>, lifts: Vec<Lift>, keeps: bool) -> napi::Result<Self> {
+    #[must_use]
+    pub fn new(pointers: Vec<String>, lifts: Vec<Lift>, keeps: bool) -> Self {
         let pointers: Vec<_> = pointers.into_iter().map(String::into_bytes).collect();
-        let patterns = Patterns::new(&pointers)
-            .map_err(|(index, error)| napi::Error::from_reason(format!("{index} {error}")))?;
-        Ok(Self {
-            patterns: Arc::new(patterns),
-            lifts: lifts.into(),
-            keeps,
-            state: Shared::default(),
-        })
+        let (patterns, wrong) = match Patterns::new(&pointers) {
+            Ok(patterns) => (patterns, None),
+            Err((index, error)) => {
+                let wrong = WrongPointer { index: index as u32, reason: error.to_string() };
+                (Patterns::default(), Some(wrong))
+            }
+        };
+        let state = Shared::default();
+        Self { patterns: Arc::new(patterns), wrong, lifts: lifts.into(), keeps, state }
+    }
+
+    /// The first pointer that is none, if there is one: nothing is found then.
+    #[napi(getter)]
+    #[must_use]
+    pub fn wrong_pointer(&self) -> Option<WrongPointer> {
+        self.wrong.clone()
     }
 
     /// As JSON: the sizes of the memory to be made; and of each value the path, the index of its pointer, the index of
@@ -217,7 +237,7 @@ impl Work for ScanBody {
         let text = Text::new(mem::take(&mut self.segments), flag)?;
         flag.check()?;
         let wanted = self.lifts.iter().map(|lift| lift.wanted()).collect::<Vec<_>>();
-        let Scan { mut finds } = scan(text.bytes(), &self.patterns, &wanted, || flag.check())?;
+        let mut finds = scan(text.bytes(), &self.patterns, &wanted, || flag.check())?;
         if self.keeps {
             finds.retain(|find| find.found != Found::Mismatch);
         } else if let Some(find) = finds.iter().find(|find| find.found == Found::Mismatch) {
@@ -349,23 +369,12 @@ impl FillBody {
     fn decode_in_place(&mut self, index: usize, flag: &Flag) -> Result<usize, Failure> {
         let Some(Value { find, .. }) = self.values.get(index) else { return Ok(0) };
         // Keys may be overwritten.
-        let mut failure = lift_failure(self.text.bytes(), find, 0, "no base64");
-        let Range { start, end } = inside(&find.range);
-        let memory = self.text.bytes_mut();
-        let mut decoder = Decoder::new(Mode::Forgiving, Alphabet::Standard);
-        let mut written = 0;
-        let mut at = |error: offloop_base64::DecodeError| {
-            let Some(offset) = error.offset() else { return error.into() };
-            failure.offset = Some((start + offset) as f64);
-            mem::replace(&mut failure, Failure::new(Cause::Lift, ""))
-        };
-        for from in (start..end).step_by(PIECE) {
-            flag.check()?;
-            let piece = from..end.min(from + PIECE);
-            written += decoder.decode_in_place(memory, piece, written).map_err(&mut at)?;
-        }
-        let room = memory.get_mut(written..).unwrap_or_default();
-        Ok(written + decoder.finish(room).map_err(at)?)
+        let unfit = lift_failure(self.text.bytes(), find, 0, "no base64");
+        let text = inside(&find.range);
+        let start = text.start;
+        let mut progress = forgiving();
+        let decoded = progress.decode_in_place(self.text.bytes_mut(), text, flag);
+        decoded.map_err(|failure| placed(failure, unfit, |offset| start + offset))
     }
 
     /// What stands between small values was anybody's.
@@ -436,34 +445,28 @@ fn fill(
     let characters = text.get(inside(&find.range)).unwrap_or_default();
     let has_escapes = find.found == Found::Text { has_escapes: true };
     let own = if has_escapes { unescaped(characters) } else { Vec::new() };
-    decode(if has_escapes { &own } else { characters }, out, flag).map_err(|error| match error {
-        Undecoded::At(offset) => {
-            let offset = if has_escapes { place_of(characters, offset) } else { offset };
-            lift_failure(text, find, start + offset, "no base64")
-        }
-        Undecoded::Failed(failure) => failure,
+    let mut progress = forgiving();
+    let decoded = progress
+        .decode_part(if has_escapes { &own } else { characters }, out, flag)
+        .and_then(|()| progress.finish(out));
+    decoded.map_err(|failure| {
+        let unfit = lift_failure(text, find, 0, "no base64");
+        placed(failure, unfit, |offset| {
+            start + if has_escapes { place_of(characters, offset) } else { offset }
+        })
     })
 }
 
-enum Undecoded {
-    At(usize),
-    Failed(Failure),
+fn forgiving() -> Progress {
+    Progress::new(Base64Mode::Forgiving, Base64Alphabet::Standard)
 }
 
-fn decode(text: &[u8], out: &mut [u8], flag: &Flag) -> Result<usize, Undecoded> {
-    let mut decoder = Decoder::new(Mode::Forgiving, Alphabet::Standard);
-    let mut written = 0;
-    let at = |error: offloop_base64::DecodeError| match error.offset() {
-        Some(offset) => Undecoded::At(offset),
-        None => Undecoded::Failed(error.into()),
-    };
-    for piece in text.chunks(PIECE) {
-        flag.check().map_err(Undecoded::Failed)?;
-        let room = out.get_mut(written..).unwrap_or_default();
-        written += decoder.decode(piece, room).map_err(at)?;
+/// Of a text that is no base64: `unfit`, and where it ends to be that in the body. Other failures stay what they are.
+fn placed(failure: Failure, unfit: Failure, place: impl Fn(usize) -> usize) -> Failure {
+    match failure.offset {
+        Some(offset) => Failure { offset: Some(place(offset as usize) as f64), ..unfit },
+        None => failure,
     }
-    let room = out.get_mut(written..).unwrap_or_default();
-    Ok(written + decoder.finish(room).map_err(at)?)
 }
 
 fn scan_of(body: &BodyText, source: &Source) -> ScanBody {

@@ -17,6 +17,9 @@ export function unsupported(tape: Tape, name: string | number, value: unknown, i
 /** A JSON Pointer (RFC 6901). */
 function pointerTo({ names, depth }: Tape, name: string | number): string {
   if (depth === 0) return ''
-  const steps = names.slice(1, depth).concat(name)
+  return pointerOf(names.slice(1, depth).concat(name))
+}
+
+export function pointerOf(steps: readonly (string | number)[]): string {
   return steps.map((step) => `/${String(step).replaceAll('~', '~0').replaceAll('/', '~1')}`).join('')
 }

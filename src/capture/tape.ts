@@ -609,6 +609,7 @@ export class Tape {
 
   /** Everything, to be kept: large segments that are mostly full go with it, of others what is written is copied. */
   keep(): Kept {
+    const cost = this.isSmall ? this.cost : undefined
     this.flush()
     this.parts ??= new TapeParts()
     let kept: Segment | undefined
@@ -616,16 +617,16 @@ export class Tape {
       kept = keepSegment(this.parts, sealed, kept)
     }
     kept = keepSegment(this.parts, this.#end(), kept)
-    return new Kept(this, new KeptParts(this.parts), kept)
+    return new Kept(this, new KeptParts(this.parts), kept, cost)
   }
 
   /** How long the JSON is if nothing is escaped and numbers have the usual length. */
-  usualSize(): number {
+  get usualSize(): number {
     return this.#sum(this.longSize, usualSizeOf)
   }
 
   /** The same of MessagePack. */
-  usualPackedSize(): number {
+  get usualPackedSize(): number {
     return this.#sum(this.longPackedSize, usualPackedSizeOf)
   }
 
@@ -653,12 +654,12 @@ export class Kept {
   readonly msgpackError: unknown
   #segments: Segment | undefined
 
-  constructor(tape: Tape, parts: KeptParts, segments: Segment | undefined) {
+  constructor(tape: Tape, parts: KeptParts, segments: Segment | undefined, cost: number | undefined) {
     this.parts = parts
     this.lexicon = tape.vocabulary.lexicon
-    this.usualSize = tape.usualSize()
-    this.usualPackedSize = tape.usualPackedSize()
-    this.cost = segments === undefined && tape.longs === 0 ? tape.cost : undefined
+    this.usualSize = tape.usualSize
+    this.usualPackedSize = tape.usualPackedSize
+    this.cost = cost
     this.jsonError = tape.jsonError
     this.msgpackError = tape.msgpackError
     this.#segments = segments

@@ -10,9 +10,8 @@ const AS_BASE64 = 1
 const AS_STRINGS = 2
 const AS_BUFFER = 3
 
-/** What `Buffer.prototype.toJSON` makes of bytes. */
-export const BUFFER: number = (1 << 2) | AS_BUFFER
-export const BUFFER_GROWTH = 3.6
+const BUFFER = (1 << 2) | AS_BUFFER
+const BUFFER_GROWTH = 3.6
 const BASE64_GROWTH = 1.34
 /** Bytes of JSON that a byte of an element becomes, its share of the comma included, at each kind; and of MessagePack. */
 const GROWTHS: readonly number[] = [4, BUFFER_GROWTH, 3, 3, 2.9, 2.8, 4, 2.8, 2.4, 2.8, 2.8, BUFFER_GROWTH]
@@ -37,6 +36,11 @@ const KINDS: Readonly<Record<string, number>> = Object.assign(Object.create(null
 const FLOATS = 6
 const BIGINTS = 9
 const CLAMPED = 11
+
+/** What `Buffer.prototype.toJSON` makes of bytes. */
+export function writeBuffer(tape: Tape, value: Uint8Array): void {
+  tape.bytes(BUFFER, value, BUFFER_GROWTH, 1)
+}
 
 /** Whether its elements are bigints. */
 export function hasBigints(value: TypedArray): boolean {

@@ -27,7 +27,7 @@ import { generate, generateObject, type Capture, type Spot } from './generate.ts
 import { Sketch } from './sketch.ts'
 import { fragmentOf } from './raw.ts'
 import { concernsAll } from './rules.ts'
-import { BUFFER, BUFFER_GROWTH } from './typed.ts'
+import { writeBuffer } from './typed.ts'
 import { bufferToJSON, dateJson, dateToJSON, isPlainBuffer, isTwofold, isUntouched } from './usual.ts'
 import { makeCopyDoubles, makeCopyInts, type Copy } from './loops.ts'
 import { hasEnumerable, isPlainPrototype } from './plain.ts'
@@ -141,7 +141,7 @@ export function walkRead(
   }
   if (toJSON === bufferToJSON && isPlainBuffer(value)) {
     writeKey(tape, key, name)
-    tape.bytes(BUFFER, value, BUFFER_GROWTH, 1)
+    writeBuffer(tape, value)
     return true
   }
   if (isTwofold(tape.rules, value, toJSON)) return captureExactly(tape, name, value, toJSON, key)

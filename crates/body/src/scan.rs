@@ -50,12 +50,6 @@ pub struct Find {
     pub path: Vec<Step>,
 }
 
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Scan {
-    /// In the order of the text. What a later one of the same key replaces is not among them.
-    pub finds: Vec<Find>,
-}
-
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ScanError<E> {
     Json(CheckError),
@@ -74,8 +68,8 @@ impl<E: fmt::Display> fmt::Display for ScanError<E> {
 
 impl<E: fmt::Debug + fmt::Display> Error for ScanError<E> {}
 
-/// Looks at the whole of `text` and finds what `patterns` match, each of which wants what stands in `wanted`. `poll` is
-/// called every few microseconds of work.
+/// Looks at the whole of `text` and finds what `patterns` match, each of which wants what stands in `wanted`: in the
+/// order of the text, without what a later value of the same key replaces. `poll` is called every few microseconds of work.
 ///
 /// # Errors
 /// Where `text` is no JSON, and those of `poll`.
@@ -84,7 +78,7 @@ pub fn scan<E>(
     patterns: &Patterns,
     wanted: &[Wanted],
     poll: impl FnMut() -> Result<(), E>,
-) -> Result<Scan, ScanError<E>> {
+) -> Result<Vec<Find>, ScanError<E>> {
     let width = patterns.width();
     let mut scanner = Scanner {
         text,
@@ -105,8 +99,7 @@ pub fn scan<E>(
         Err(Stop::Unexpected(offset)) => return Err(ScanError::Json(CheckError { offset })),
         Err(Stop::Visitor(error)) => return Err(ScanError::Stopped(error)),
     }
-    let finds = scanner.finds.into_iter().flatten().collect();
-    Ok(Scan { finds })
+    Ok(scanner.finds.into_iter().flatten().collect())
 }
 
 /// A container that a pattern may match something in.
@@ -214,11 +207,7 @@ impl<E, P: FnMut() -> Result<(), E>> Visit for Scanner<'_, P> {
     fn open(&mut self, is_object: bool, at: usize) -> Result<(), E> {
         if self.skipped != 0 {
             self.skipped += 1;
-            if let Some(pending) = &mut self.pending
-                && matches!(pending.found, Found::Numbers { .. })
-            {
-                pending.found = Found::Mismatch;
-            }
+            self.not_a_number();
             return Ok(());
         }
         if let Some(pattern) = self.begin() {

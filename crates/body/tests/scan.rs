@@ -16,8 +16,7 @@ fn patterns(pointers: &[&str]) -> Patterns {
 
 fn finds(text: &str, pointers: &[&str], wanted: Wanted) -> Vec<(String, String)> {
     let wanted = vec![wanted; pointers.len()];
-    let found =
-        scan(text.as_bytes(), &patterns(pointers), &wanted, || Ok::<(), ()>(())).unwrap().finds;
+    let found = scan(text.as_bytes(), &patterns(pointers), &wanted, || Ok::<(), ()>(())).unwrap();
     let shown = |find: &Find| {
         (pointer_of(text.as_bytes(), &find.path), text[find.range.clone()].to_owned())
     };
@@ -129,10 +128,10 @@ proptest! {
         let patterns = patterns(&["/**/a", "/0", "/*/*"]);
         let wanted = [Wanted::Text, Wanted::Numbers, Wanted::Raw];
         match scan(&text, &patterns, &wanted, || Ok::<(), ()>(())) {
-            Ok(scan) => {
+            Ok(finds) => {
                 prop_assert_eq!(check(&text), Ok(()));
-                prop_assert!(scan.finds.is_sorted_by_key(|find| find.range.start));
-                for find in scan.finds {
+                prop_assert!(finds.is_sorted_by_key(|find| find.range.start));
+                for find in finds {
                     prop_assert!(find.range.end <= text.len());
                     if let Found::Numbers { count } = find.found {
                         let mut out = vec![0; count * 8];

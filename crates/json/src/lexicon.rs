@@ -29,14 +29,14 @@ pub(crate) struct Entry {
     /// Zeros up to [`SHORT`] behind a short text.
     bytes: Box<[u8]>,
     len: usize,
-    pub(crate) packed: PackedEntry,
+    packed: OnceLock<PackedEntry>,
 }
 
 impl Entry {
     fn new(text: &str) -> Self {
         let mut bytes = text.as_bytes().to_vec();
         bytes.resize(text.len().max(SHORT), 0);
-        Self { bytes: bytes.into_boxed_slice(), len: text.len(), packed: PackedEntry::of(text) }
+        Self { bytes: bytes.into_boxed_slice(), len: text.len(), packed: OnceLock::new() }
     }
 
     /// The text as the start of a block, if it is that short.
@@ -46,6 +46,12 @@ impl Entry {
             return None;
         }
         Some((self.bytes.first_chunk()?, self.len))
+    }
+
+    /// The same in `MessagePack`, which not everybody asks for.
+    #[inline]
+    pub(crate) fn packed(&self) -> &PackedEntry {
+        self.packed.get_or_init(|| PackedEntry::of(str::from_utf8(self.text()).unwrap_or_default()))
     }
 
     pub(crate) fn text(&self) -> &[u8] {

@@ -163,6 +163,7 @@ impl<'m, M: Memory> Output<'m, M> {
             place.copy_from_slice(bytes);
         }
         self.len = len;
+        self.look();
     }
 
     #[cold]

@@ -1,6 +1,6 @@
 //! What a segment's words draw from, in their order.
 
-use crate::tape::{Characters, Long, Malformed, Segment, long};
+use crate::tape::{Characters, Form, Long, Malformed, Segment, long};
 
 pub(crate) struct Streams<'a> {
     words: &'a [i32],
@@ -47,6 +47,18 @@ impl<'a> Streams<'a> {
             Characters::Rope => self.rope(len),
             Characters::Long => long(longs, len),
         }
+    }
+
+    /// The elements of a typed array, and how they are written.
+    pub fn elements(
+        &mut self,
+        are_long: bool,
+        longs: &[Long<'a>],
+    ) -> Result<(Form, &'a [u8]), Malformed> {
+        let form = Form::of(self.size()?).ok_or(Malformed)?;
+        let at = self.size()?;
+        let bytes = if are_long { long(longs, at)?.bytes } else { self.bytes(at)? };
+        Ok((form, bytes))
     }
 
     /// JSON text.

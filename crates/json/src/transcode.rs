@@ -93,7 +93,7 @@ impl<'a, M: Memory, P: FnMut() -> Result<(), M::Error>> Transcoder<'a, '_, M, P>
             Tag::Ints => return self.ints(streams.ints(payload)?),
             Tag::Doubles => return self.doubles(streams.doubles(payload)?),
             Tag::Long => self.characters(self.tape.long(payload)?)?,
-            Tag::Text => self.text(payload, streams)?,
+            Tag::Text => self.writer.text(streams.text(payload, self.tape.longs)?)?,
             Tag::Date => self.date(streams.double()?),
             Tag::Extra => return self.extra(payload, streams),
         }
@@ -180,29 +180,16 @@ impl<'a, M: Memory, P: FnMut() -> Result<(), M::Error>> Transcoder<'a, '_, M, P>
         Ok(())
     }
 
-    /// Text that is JSON already.
-    fn text(&mut self, payload: usize, streams: &mut Streams<'a>) -> Outcome<M> {
-        let text = streams.text(payload, self.tape.longs)?;
-        if text.is_wide {
-            self.writer.pieces(text.bytes, 2, Kernel::transcode_utf16)
-        } else {
-            self.writer.pieces(text.bytes, 1, Kernel::transcode_latin1)
-        }
-    }
-
     fn extra(&mut self, payload: usize, streams: &mut Streams<'a>) -> Outcome<M> {
         match Extra::of(payload).ok_or(Malformed)? {
             Extra::Row => {
                 self.writer.out.close(b'\n');
                 Ok(())
             }
-            Extra::Bytes => {
-                let (form, len) = (streams.size()?, streams.size()?);
-                self.typed(form, streams.bytes(len)?)
-            }
-            Extra::LongBytes => {
-                let (form, index) = (streams.size()?, streams.size()?);
-                self.typed(form, self.tape.long(index)?.bytes)
+            extra @ (Extra::Bytes | Extra::LongBytes) => {
+                let are_long = extra == Extra::LongBytes;
+                let (form, bytes) = streams.elements(are_long, self.tape.longs)?;
+                self.typed(form, bytes)
             }
             Extra::Raw => {
                 let index = streams.size()?;
@@ -248,8 +235,7 @@ impl<'a, M: Memory, P: FnMut() -> Result<(), M::Error>> Transcoder<'a, '_, M, P>
         Ok(())
     }
 
-    fn typed(&mut self, form: usize, bytes: &[u8]) -> Outcome<M> {
-        let Form { kind, style } = Form::of(form).ok_or(Malformed)?;
+    fn typed(&mut self, Form { kind, style }: Form, bytes: &[u8]) -> Outcome<M> {
         match style {
             Style::Base64 => return self.base64(bytes),
             Style::Buffer => self.writer.out.bytes(br#"{"type":"Buffer","data":["#),

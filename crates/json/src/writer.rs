@@ -2,6 +2,7 @@
 
 use crate::error::TranscodeError;
 use crate::output::{Memory, Output};
+use crate::tape::Long;
 use crate::text::Kernel;
 
 /// Characters that are written at once: room for the worst they can become is asked for before. Where that would make
@@ -105,6 +106,15 @@ impl<'m, M: Memory, P: FnMut() -> Result<(), M::Error>> Writer<'m, M, P> {
         let written = write(self.kernel, text, room).unwrap_or(0);
         self.out.advance(written);
         Ok(())
+    }
+
+    /// Characters, nothing escaped.
+    pub fn text(&mut self, text: Long<'_>) -> Outcome<M> {
+        if text.is_wide {
+            self.pieces(text.bytes, 2, Kernel::transcode_utf16)
+        } else {
+            self.latin1(text.bytes, Kernel::transcode_latin1)
+        }
     }
 
     /// Bytes as they are.

@@ -113,10 +113,10 @@ pub(super) fn count<E>(
                     0
                 }
                 Tag::Entry => {
-                    let entry = tape.lexicon.get(payload).ok_or(Malformed)?;
-                    if entry.packed.opens {
+                    let packed = tape.lexicon.get(payload).ok_or(Malformed)?.packed();
+                    if packed.opens {
                         counter.open(false)?;
-                    } else if entry.packed.is_value {
+                    } else if packed.is_value {
                         counter.values(1);
                     }
                     0

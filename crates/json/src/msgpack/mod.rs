@@ -111,10 +111,10 @@ impl<'a, M: Memory, P: FnMut() -> Result<(), M::Error>> Packer<'a, '_, M, P> {
 
     #[inline]
     fn entry(&mut self, index: usize) -> Outcome<M> {
-        let entry = self.tape.lexicon.get(index).ok_or(Malformed)?;
+        let packed = self.tape.lexicon.get(index).ok_or(Malformed)?.packed();
         // What is packed of it is written with doubles, if with any.
-        self.writer.out.bytes(&entry.packed.bytes);
-        if entry.packed.opens { self.open(OBJECT) } else { Ok(()) }
+        self.writer.out.bytes(&packed.bytes);
+        if packed.opens { self.open(OBJECT) } else { Ok(()) }
     }
 
     #[inline]
@@ -146,13 +146,10 @@ impl<'a, M: Memory, P: FnMut() -> Result<(), M::Error>> Packer<'a, '_, M, P> {
     fn extra(&mut self, payload: usize, streams: &mut Streams<'a>) -> Outcome<M> {
         match Extra::of(payload).ok_or(Malformed)? {
             Extra::Row => Err(TranscodeError::Malformed),
-            Extra::Bytes => {
-                let (form, len) = (streams.size()?, streams.size()?);
-                self.typed(form, streams.bytes(len)?)
-            }
-            Extra::LongBytes => {
-                let (form, index) = (streams.size()?, streams.size()?);
-                self.typed(form, self.tape.long(index)?.bytes)
+            extra @ (Extra::Bytes | Extra::LongBytes) => {
+                let are_long = extra == Extra::LongBytes;
+                let (form, bytes) = streams.elements(are_long, self.tape.longs)?;
+                self.typed(form, bytes)
             }
             Extra::Raw => {
                 let json = self.tape.long(streams.size()?)?.bytes;
@@ -171,8 +168,7 @@ impl<'a, M: Memory, P: FnMut() -> Result<(), M::Error>> Packer<'a, '_, M, P> {
         }
     }
 
-    fn typed(&mut self, form: usize, bytes: &[u8]) -> Outcome<M> {
-        let Form { kind, .. } = Form::of(form).ok_or(Malformed)?;
+    fn typed(&mut self, Form { kind, .. }: Form, bytes: &[u8]) -> Outcome<M> {
         let (twos, fours, eights) = (whole::<2>(bytes), whole::<4>(bytes), whole::<8>(bytes));
         let floats = self.floats;
         match kind {
@@ -304,11 +300,7 @@ fn utf8(
     memory: &mut Scratch,
 ) -> Result<usize, TranscodeError<NoMemory>> {
     let mut writer = Writer::new(memory, kernel, || Ok(()))?;
-    if text.is_wide {
-        writer.pieces(text.bytes, 2, Kernel::transcode_utf16)?;
-    } else {
-        writer.latin1(text.bytes, Kernel::transcode_latin1)?;
-    }
+    writer.text(text)?;
     writer.pause()?;
     Ok(writer.out.len())
 }
