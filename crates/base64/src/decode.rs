@@ -188,6 +188,11 @@ impl Decoder {
         Ok(len)
     }
 
+    /// Characters of an unfinished quantum.
+    pub(crate) fn pending(&self) -> usize {
+        self.count
+    }
+
     fn most(&self, len: usize) -> usize {
         len.checked_add(self.count).map_or(usize::MAX, max_decoded_len)
     }

@@ -11,8 +11,10 @@ mod alphabet;
 mod decode;
 mod encode;
 mod kernel;
+mod reader;
 
 pub use alphabet::Alphabet;
 pub use decode::{DecodeError, Decoder, Mode, max_decoded_len};
 pub use encode::{EncodeError, encode_into, encode_into_with, encoded_len};
 pub use kernel::Kernel;
+pub use reader::{Reader, decoded_len, most_decoded};

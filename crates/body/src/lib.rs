@@ -8,6 +8,6 @@ mod pattern;
 mod scan;
 
 pub use numbers::{Kind, NumberError, fill_numbers};
-pub use offloop_grammar::CheckError;
+pub use offloop_grammar::{CheckError, unescaped};
 pub use pattern::{Patterns, PointerError};
-pub use scan::{Find, Found, ScanError, Step, Wanted, place_of, pointer_of, scan, unescaped};
+pub use scan::{Find, Found, ScanError, Step, Wanted, place_of, pointer_of, scan};

@@ -5,7 +5,7 @@ use std::error::Error;
 use std::fmt;
 use std::ops::Range;
 
-use offloop_grammar::{CheckError, Stop, Visit, read, unescape};
+use offloop_grammar::{CheckError, Stop, Visit, read, unescape, unescaped};
 
 use crate::pattern::Patterns;
 
@@ -16,6 +16,8 @@ pub enum Wanted {
     Text,
     /// An array of numbers.
     Numbers,
+    /// A string or an object.
+    Payload,
     /// Whatever it is.
     Raw,
 }
@@ -35,6 +37,7 @@ pub enum Found {
     Numbers {
         count: usize,
     },
+    Object,
     Raw,
     /// A value of another type than the pattern wants.
     Mismatch,
@@ -174,7 +177,7 @@ impl<P> Scanner<'_, P> {
         if let Some(pattern) = self.begin() {
             let found = match (self.wanted.get(pattern), text) {
                 (Some(Wanted::Raw), _) => Found::Raw,
-                (Some(Wanted::Text), Some(text)) => {
+                (Some(Wanted::Text | Wanted::Payload), Some(text)) => {
                     Found::Text { has_escapes: text.contains(&b'\\') }
                 }
                 _ => Found::Mismatch,
@@ -214,6 +217,7 @@ impl<E, P: FnMut() -> Result<(), E>> Visit for Scanner<'_, P> {
             let found = match self.wanted.get(pattern) {
                 Some(Wanted::Raw) => Found::Raw,
                 Some(Wanted::Numbers) if !is_object => Found::Numbers { count: 0 },
+                Some(Wanted::Payload) if is_object => Found::Object,
                 _ => Found::Mismatch,
             };
             self.pending = Some(Pending { pattern, start: at, found, path: self.path() });
@@ -317,30 +321,6 @@ fn decimal(value: usize, digits: &mut [u8; 20]) -> &[u8] {
         }
     }
     digits.get(start..).unwrap_or_default()
-}
-
-/// The characters of a string in UTF-8, halves of surrogate pairs in three bytes each, as if they were characters.
-#[must_use]
-pub fn unescaped(text: &[u8]) -> Vec<u8> {
-    let mut bytes = Vec::with_capacity(text.len());
-    let mut rest = text;
-    while let Some(at) = rest.iter().position(|&byte| byte == b'\\') {
-        let (plain, escape) = rest.split_at(at);
-        bytes.extend_from_slice(plain);
-        let (character, behind) = unescape(escape);
-        match character {
-            Ok(character) => {
-                bytes.extend_from_slice(character.encode_utf8(&mut [0; 4]).as_bytes());
-            }
-            Err(unit) => {
-                let low = |shift: u16| (unit >> shift & 0x3f) as u8 | 0x80;
-                bytes.extend_from_slice(&[(unit >> 12) as u8 | 0xe0, low(6), low(0)]);
-            }
-        }
-        rest = behind;
-    }
-    bytes.extend_from_slice(rest);
-    bytes
 }
 
 /// Where the byte of its unescaped form that is at `offset` stands in `text`.

@@ -8,4 +8,4 @@ mod unescape;
 
 pub use check::{CheckError, check};
 pub use read::{PROGRESS, Stop, Visit, read};
-pub use unescape::unescape;
+pub use unescape::{unescape, unescaped};

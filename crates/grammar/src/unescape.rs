@@ -11,6 +11,30 @@ pub fn unescape(text: &[u8]) -> (Result<char, u16>, &[u8]) {
     }
 }
 
+/// The characters of a string in UTF-8, halves of surrogate pairs in three bytes each, as if they were characters.
+#[must_use]
+pub fn unescaped(text: &[u8]) -> Vec<u8> {
+    let mut bytes = Vec::with_capacity(text.len());
+    let mut rest = text;
+    while let Some(at) = rest.iter().position(|&byte| byte == b'\\') {
+        let (plain, escape) = rest.split_at(at);
+        bytes.extend_from_slice(plain);
+        let (character, behind) = unescape(escape);
+        match character {
+            Ok(character) => {
+                bytes.extend_from_slice(character.encode_utf8(&mut [0; 4]).as_bytes());
+            }
+            Err(unit) => {
+                let low = |shift: u16| (unit >> shift & 0x3f) as u8 | 0x80;
+                bytes.extend_from_slice(&[(unit >> 12) as u8 | 0xe0, low(6), low(0)]);
+            }
+        }
+        rest = behind;
+    }
+    bytes.extend_from_slice(rest);
+    bytes
+}
+
 fn named(letter: u8) -> char {
     match letter {
         b'b' => '\u{8}',
