@@ -1,0 +1,153 @@
+//! Base85 as Python's `base64.b85encode` writes it: the alphabet of RFC 1924, five characters for four bytes, the last
+//! group cut short. (That of `a85encode`, Ascii85, is another.)
+
+use std::error::Error;
+use std::fmt;
+
+const CHARACTERS: &[u8; 85] =
+    b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz!#$%&()*+-;<=>?@^_`{|}~";
+const FOREIGN: u8 = 0xff;
+const VALUES: [u8; 256] = {
+    let mut values = [FOREIGN; 256];
+    let mut value = 0;
+    while value < CHARACTERS.len() {
+        #[allow(
+            clippy::indexing_slicing,
+            reason = "both indexes are in bounds, or this does not compile"
+        )]
+        {
+            values[CHARACTERS[value] as usize] = value as u8;
+        }
+        value += 1;
+    }
+    values
+};
+
+/// Why text is not base85; where in it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Base85Error {
+    InvalidCharacter {
+        offset: usize,
+    },
+    /// A group of characters that stands for more than four bytes can hold.
+    Overflow {
+        offset: usize,
+    },
+    /// The text ends with one character of a group, which makes no byte.
+    LoneCharacter {
+        offset: usize,
+    },
+}
+
+impl Base85Error {
+    #[must_use]
+    pub fn offset(&self) -> usize {
+        match *self {
+            Self::InvalidCharacter { offset }
+            | Self::Overflow { offset }
+            | Self::LoneCharacter { offset } => offset,
+        }
+    }
+}
+
+impl fmt::Display for Base85Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::InvalidCharacter { offset } => write!(f, "invalid base85 character at {offset}"),
+            Self::Overflow { offset } => {
+                write!(f, "the base85 group at {offset} stands for more than four bytes")
+            }
+            Self::LoneCharacter { offset } => {
+                write!(f, "base85 text ends at {offset} with a lone character")
+            }
+        }
+    }
+}
+
+impl Error for Base85Error {}
+
+/// The bytes that so many characters are.
+#[must_use]
+pub const fn base85_len(len: usize) -> usize {
+    len / 5 * 4 + (len % 5).saturating_sub(1)
+}
+
+/// A text read as if it were the bytes that it stands for, any number at a time.
+#[derive(Clone, Debug)]
+pub struct Base85Reader<'a> {
+    text: &'a [u8],
+    at: usize,
+    /// Bytes of the latest group, and those of them that nobody has read.
+    group: [u8; 4],
+    unread: usize,
+    size: usize,
+}
+
+impl<'a> Base85Reader<'a> {
+    #[must_use]
+    pub fn new(text: &'a [u8]) -> Self {
+        Self { text, at: 0, group: [0; 4], unread: 0, size: 0 }
+    }
+
+    /// Fills `out`, or as much of it as there is text for; tells how much that is.
+    ///
+    /// # Errors
+    /// Where the text is not base85.
+    pub fn read(&mut self, out: &mut [u8]) -> Result<usize, Base85Error> {
+        let mut filled = 0;
+        loop {
+            let rest = out.get_mut(filled..).unwrap_or_default();
+            let unread = self.group.get(self.size - self.unread..self.size).unwrap_or_default();
+            for (to, from) in rest.iter_mut().zip(unread) {
+                *to = *from;
+            }
+            let now = unread.len().min(rest.len());
+            self.unread -= now;
+            filled += now;
+            for whole in rest.get_mut(now..).unwrap_or_default().as_chunks_mut().0 {
+                let Some(characters) = self.text.get(self.at..).and_then(<[u8]>::first_chunk)
+                else {
+                    break;
+                };
+                *whole = self.value(*characters)?.to_be_bytes();
+                self.at += 5;
+                filled += whole.len();
+            }
+            if filled == out.len() || self.text.len() <= self.at {
+                return Ok(filled);
+            }
+            self.fill()?;
+        }
+    }
+
+    /// The next group, which may be the last.
+    fn fill(&mut self) -> Result<(), Base85Error> {
+        // What is missing at the end counts as the highest.
+        let mut characters = [b'~'; 5];
+        let left = self.text.get(self.at..).unwrap_or_default();
+        if left.len() == 1 {
+            return Err(Base85Error::LoneCharacter { offset: self.text.len() });
+        }
+        for (to, from) in characters.iter_mut().zip(left) {
+            *to = *from;
+        }
+        self.group = self.value(characters)?.to_be_bytes();
+        self.size = base85_len(left.len().min(5));
+        self.unread = self.size;
+        self.at += left.len().min(5);
+        Ok(())
+    }
+
+    fn value(&self, characters: [u8; 5]) -> Result<u32, Base85Error> {
+        let mut value = 0;
+        for (index, &character) in characters.iter().enumerate() {
+            #[allow(clippy::indexing_slicing, reason = "a byte always indexes a table of 256")]
+            let digit = VALUES[usize::from(character)];
+            if digit == FOREIGN {
+                return Err(Base85Error::InvalidCharacter { offset: self.at + index });
+            }
+            value = value * 85 + u64::from(digit);
+        }
+        u32::try_from(value).map_err(|_| Base85Error::Overflow { offset: self.at })
+    }
+}
