@@ -16,17 +16,40 @@ export declare class Base64Decoder {
 
 /** A body on its way through two tasks: one looks at it, one fills the memory that was made meanwhile. */
 export declare class BodyText {
-  /** `pointers` and what is made of the values there; whether values of another type stay as they are. */
-  constructor(pointers: Array<string>, lifts: Array<Lift>, keeps: boolean)
+  /**
+   * `pointers`, what is made of the values there, and what is known of routed experts there; whether values of another
+   * type stay as they are.
+   */
+  constructor(pointers: Array<string>, lifts: Array<Lift>, hints: Array<ExpertsHints>, keeps: boolean)
   /** The first pointer that is none, if there is one: nothing is found then. */
   get wrongPointer(): WrongPointer | null
   /**
    * As JSON: the sizes of the memory to be made; and of each value the path, the index of its pointer, the index of
-   * its memory, and where in that it begins.
+   * its memory, where in that it begins, and of routed experts their shape, dtype and start.
    */
   describe(): string
   /** How long the values are that were filled, in their order. */
   lengths(): Array<number>
+  /** Gives everything back that no task has. */
+  clear(): void
+}
+
+/** Turns on their way through a task, or two where one must look at what they are first. */
+export declare class ExpertsTurns {
+  /**
+   * What came with each turn: nine numbers, NaN where nothing did. The form (none of a turn without experts); of its
+   * shape, how many dimensions it has and the first three; its dtype, its start; and by the caller, its start, and the
+   * sample's tokens at its end.
+   */
+  constructor(hints: ExpertsHints, told: Float64Array, isChain: boolean)
+  /** The bytes of a turn: the last `size` that `source` gathered. */
+  put(index: number, source: Source, size: number): void
+  /** Bytes that come later, each in the place of its turn: what they hold, as far as their beginning tells it. */
+  announce(bytes: (Uint8Array | null)[]): Failure | null
+  /** Memory that was taken from the caller, each in the place of its turn. `keeper` keeps all of it from being collected. */
+  take(source: Source, keeper: Uint8Array, memories: Array<ArrayBuffer | undefined | null>): void
+  /** Where all of them go, by `rules`; or the one that there is, as it is. Null where a task must look at them first. */
+  plan(source: Source, rules?: ExpertsRules | undefined | null): Planned | Failure | null
   /** Gives everything back that no task has. */
   clear(): void
 }
@@ -171,12 +194,62 @@ export declare function encodeTape(tape: TapeParts, lexicon: Lexicon, layout: nu
 /** The same at once. */
 export declare function encodeTapeSync(tape: TapeParts, lexicon: Lexicon, layout: number, gap: string | undefined | null, out: Uint8Array): number | Failure
 
+/** What elements are. */
+export declare enum ExpertsDtype {
+  Uint8 = 0,
+  Int8 = 1,
+  Uint16 = 2,
+  Int16 = 3,
+  Int32 = 4,
+}
+
+/** What stands where no turn has rows. */
+export declare enum ExpertsFill {
+  Throw = 0,
+  Repeat = 1,
+  Value = 2,
+}
+
+/** What the bytes of a payload are. */
+export declare enum ExpertsForm {
+  /** UTF-8 of a text that came alone. */
+  Text = 0,
+  /** The same in one byte a character. */
+  Latin1 = 1,
+  /** Bytes that came alone. */
+  File = 2,
+  /** The data of an object. */
+  Base64 = 3,
+  Base85 = 4,
+  Raw = 5,
+}
+
+/** What the caller knows of payloads that do not tell it. */
+export interface ExpertsHints {
+  layers?: number | undefined
+  topk?: number | undefined
+  dtype?: ExpertsDtype | undefined
+  start?: number | undefined
+}
+
+/** How turns become one sample. */
+export interface ExpertsRules {
+  tokens: number
+  gaps: ExpertsFill
+  gapsValue: number
+  lastRow: ExpertsFill
+  lastRowValue: number
+  laterWins: boolean
+  widens: boolean
+}
+
 /** What `native.ts` makes an error of. */
 export interface Failure {
   code: string
   message: string
   offset?: number
   pointer?: string
+  turn?: number
 }
 
 /** Writes what is left of the body to `json`, and its values to `memories`; tells whether what is left is ASCII (1). */
@@ -184,6 +257,12 @@ export declare function fillBody(body: BodyText, json: Uint8Array, memories: Arr
 
 /** The same at once. */
 export declare function fillBodySync(body: BodyText, json: Uint8Array, memories: Array<Uint8Array>): number | Failure
+
+/** Decodes turns that were planned to `out`, which has the size that the plan told. */
+export declare function fillExperts(turns: ExpertsTurns, source: Source, out: Uint8Array, stop?: Stop | undefined | null): Promise<number | Failure>
+
+/** The same at once. */
+export declare function fillExpertsSync(turns: ExpertsTurns, source: Source, out: Uint8Array): number | Failure
 
 /** Bytes of recycled memory that wait to be used. */
 export declare function idleBytes(): number
@@ -216,10 +295,27 @@ export declare enum Lift {
   Float32 = 4,
   Float64 = 5,
   Raw = 6,
+  Experts = 7,
 }
+
+/** Looks at turns all of whose bytes `source` gathered, so that they can be planned. */
+export declare function lookAtExperts(turns: ExpertsTurns, source: Source, stop?: Stop | undefined | null): Promise<number | Failure>
+
+/** The same at once. */
+export declare function lookAtExpertsSync(turns: ExpertsTurns, source: Source): number | Failure
 
 /** The bound of [`idle_bytes`]. */
 export declare function maxIdleBytes(): number
+
+/** What comes out, and how many bytes that is. */
+export interface Planned {
+  size: number
+  rows: number
+  layers: number
+  topk: number
+  dtype: ExpertsDtype
+  start: number
+}
 
 export declare function poolStats(): PoolStats
 

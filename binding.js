@@ -773,9 +773,10 @@ if (
   }
 }
 
-const { Base64Decoder, BodyText, Fragment, KeptParts, Lexicon, Slab, Source, Stop, TapeParts, TapeSegment, Base64Alphabet, Base64Mode, bindDesk, decodeBase64, decodeBase64InPlace, decodeBase64Part, decodeBase64Sync, decodeBase64TextSync, encodeBase64, encodeBase64Sync, encodeTape, encodeTapeSync, fillBody, fillBodySync, idleBytes, Lane, Layout, Lift, maxIdleBytes, poolStats, prewarm, releaseIdle, releaseSlot, reserveSlot, scanBody, scanBodySync, setConcurrency, setMaxIdleBytes, takeSpill, takeSpillSync, VERSION } = nativeBinding
+const { Base64Decoder, BodyText, ExpertsTurns, Fragment, KeptParts, Lexicon, Slab, Source, Stop, TapeParts, TapeSegment, Base64Alphabet, Base64Mode, bindDesk, decodeBase64, decodeBase64InPlace, decodeBase64Part, decodeBase64Sync, decodeBase64TextSync, encodeBase64, encodeBase64Sync, encodeTape, encodeTapeSync, ExpertsDtype, ExpertsFill, ExpertsForm, fillBody, fillBodySync, fillExperts, fillExpertsSync, idleBytes, Lane, Layout, Lift, lookAtExperts, lookAtExpertsSync, maxIdleBytes, poolStats, prewarm, releaseIdle, releaseSlot, reserveSlot, scanBody, scanBodySync, setConcurrency, setMaxIdleBytes, takeSpill, takeSpillSync, VERSION } = nativeBinding
 export { Base64Decoder }
 export { BodyText }
+export { ExpertsTurns }
 export { Fragment }
 export { KeptParts }
 export { Lexicon }
@@ -796,12 +797,19 @@ export { encodeBase64 }
 export { encodeBase64Sync }
 export { encodeTape }
 export { encodeTapeSync }
+export { ExpertsDtype }
+export { ExpertsFill }
+export { ExpertsForm }
 export { fillBody }
 export { fillBodySync }
+export { fillExperts }
+export { fillExpertsSync }
 export { idleBytes }
 export { Lane }
 export { Layout }
 export { Lift }
+export { lookAtExperts }
+export { lookAtExpertsSync }
 export { maxIdleBytes }
 export { poolStats }
 export { prewarm }

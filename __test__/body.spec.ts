@@ -5,8 +5,8 @@ import type { AddressInfo } from 'node:net'
 import { Readable } from 'node:stream'
 import { isDeepStrictEqual } from 'node:util'
 import test, { type ExecutionContext } from 'ava'
-import { parse, split, type Lift, type ParseOptions } from '../src/index.ts'
-import { lift, Mismatch, type Expected, type Lifts } from './fixtures/lifter.ts'
+import { parse, split, type ParseOptions } from '../src/index.ts'
+import { lift, Mismatch, type Expected, type Lifts, type PlainLift } from './fixtures/lifter.ts'
 import { inChunks, noise } from './fixtures/text.ts'
 import { HOSTILE_KEYS, Random } from './fixtures/values.ts'
 
@@ -508,7 +508,7 @@ function randomPointer(random: Random): string {
   return steps.map((step) => `/${step}`).join('')
 }
 
-const KINDS: readonly Lift[] = ['base64', 'int32', 'uint8', 'uint16', 'float32', 'float64', 'raw']
+const KINDS: readonly PlainLift[] = ['base64', 'int32', 'uint8', 'uint16', 'float32', 'float64', 'raw']
 
 test('random bodies and pointers', async (t) => {
   const random = new Random(37)

@@ -1,5 +1,5 @@
 /**
- * `npm run bench -- base64`, `-- json`, `-- options`, `-- msgpack` or `-- body`: a benchmark on this Node; with `--nodes` on Node 20, 24 and 26. `-- kernels`: cargo's.
+ * `npm run bench -- base64`, `-- json`, `-- options`, `-- msgpack`, `-- body` or `-- experts`: a benchmark on this Node; with `--nodes` on Node 20, 24 and 26. `-- kernels`: cargo's.
  * `-- json --quick`: few rounds, printed only.
  */
 
@@ -15,7 +15,7 @@ else
 
 async function measure(node) {
   const quick = flags.includes('--quick') ? { OFFLOOP_BENCH_QUICK: '1' } : {}
-  const { code } = await run(`"${node}" --import @oxc-node/core/register benchmark/${noun}.ts`, {
+  const { code } = await run(`"${node}" --expose-gc --import @oxc-node/core/register benchmark/${noun}.ts`, {
     env: { ...env, ...quick },
   })
   if (code !== 0) process.exit(code)

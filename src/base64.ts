@@ -10,15 +10,7 @@ import {
   type Bytes,
   type Input,
 } from './bytes.ts'
-import {
-  charCodeAt,
-  execRegExp,
-  isUint8Array,
-  lengthOf,
-  sliceString,
-  stringIncludes,
-  writeBase64,
-} from './intrinsics.ts'
+import { charCodeAt, isUint8Array, lengthOf, sliceString, stringIncludes, writeBase64 } from './intrinsics.ts'
 import {
   Base64Alphabet,
   Base64Decoder,
@@ -38,6 +30,7 @@ import {
 } from './native.ts'
 import { checkKeys, choose, readBoolean, readSignal, tableOf, type BytesInput, type Cancellable } from './options.ts'
 import { run } from './pool.ts'
+import { isWide, upToWide } from './text.ts'
 
 export interface Base64Options extends Cancellable, BytesInput {
   /** `node`: Buffer.from's leniency, never fails. `forgiving`: WHATWG atob = Uint8Array.fromBase64 'loose'. `strict`: Uint8Array.fromBase64 'strict' (padding and canonical bits required; ASCII whitespace skipped). @default 'forgiving' */
@@ -65,11 +58,6 @@ const LARGEST_PART = 4 * 1024 * 1024
 /** How long copying a part may hold the thread. V8 copies 20 one-byte characters a nanosecond, and checks one wide one. */
 const PART_MS = 0.8
 
-/** Constant time on a string that V8 keeps as one byte a character, which nearly all base64 is. */
-// oxlint-disable-next-line no-control-regex
-const WIDE = /[^\x00-\xff]/
-/** Invalid wherever it stands, like every wide character; but one byte. */
-const FOREIGN = '\xff'
 /** `=` */
 const PAD = 61
 
@@ -197,7 +185,7 @@ export function decodeClean(text: string): Bytes | undefined {
   const size = (length / 4) * 3 - countPadding(text)
   const bytes = allocateNow(size)
   if (writeBase64(bytes, text, size) !== size) return undefined
-  if (stringIncludes(text, '-') || stringIncludes(text, '_') || execRegExp(WIDE, text) !== null) return undefined
+  if (stringIncludes(text, '-') || stringIncludes(text, '_') || isWide(text)) return undefined
   return bytes
 }
 
@@ -273,10 +261,4 @@ class Parts {
     if (milliseconds < PART_MS / 4) this.#size = Math.min(this.#size * 4, LARGEST_PART)
     else if (PART_MS < milliseconds) this.#size = Math.max(this.#size / 2, FIRST_PART)
   }
-}
-
-/** The text itself; or, up to its first character that is not Latin-1, with a Latin-1 one in that place that is as invalid. */
-function upToWide(text: string): string {
-  const match = execRegExp(WIDE, text)
-  return match === null ? text : sliceString(text, 0, match.index) + FOREIGN
 }

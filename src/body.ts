@@ -26,7 +26,17 @@ import {
   toLatin1,
   toUtf8,
 } from './intrinsics.ts'
-import { BodyText, fillBody, fillBodySync, Lift as LiftKind, scanBody, scanBodySync, unwrap } from './native.ts'
+import { readLiftHints, type ExpertsDtype, type ExpertsHints, type RoutedExperts } from './experts.ts'
+import {
+  BodyText,
+  fillBody,
+  fillBodySync,
+  Lift as LiftKind,
+  scanBody,
+  scanBodySync,
+  unwrap,
+  type NativeHints,
+} from './native.ts'
 import { liftAll, readPatterns } from './lift.ts'
 import { checkKeys, choose, readBoolean, readSignal, tableOf, type BytesInput, type Cancellable } from './options.ts'
 import { run } from './pool.ts'
@@ -40,6 +50,8 @@ export type Lift =
   | 'float32'
   | 'float64' // array of numbers → that typed array
   | 'raw' // any value but null → the bytes of its JSON text, as they stand
+  | 'experts' // any routed-experts wire form → RoutedExperts
+  | { readonly experts: ExpertsHints }
 
 export interface ParseOptions extends Cancellable, BytesInput {
   /**
@@ -50,7 +62,7 @@ export interface ParseOptions extends Cancellable, BytesInput {
   /**
    * A value there of another JSON type (not a string; not an array of numbers only): reject with ERR_OFFLOOP_LIFT, or leave it as parsed,
    * whole, nothing inside it lifted. null and absent stay so. A string that is not base64, a number that does not fit its element type
-   * (integers exactly; floats round as the typed array would) always rejects, with ERR_OFFLOOP_LIFT as well. The array's type is judged before any range. @default 'throw'
+   * (integers exactly; floats round as the typed array would) always rejects, with ERR_OFFLOOP_LIFT as well; a malformed routed-experts payload with ERR_OFFLOOP_EXPERTS. The array's type is judged before any range. @default 'throw'
    */
   readonly onMismatch?: 'throw' | 'keep' | undefined
 }
@@ -60,7 +72,7 @@ export interface SplitResult {
   readonly json: Bytes
   readonly lifted: readonly {
     readonly pointer: string
-    readonly value: Bytes | Int32Array | Float32Array | Float64Array | Uint8Array | Uint16Array
+    readonly value: Bytes | RoutedExperts | Int32Array | Float32Array | Float64Array | Uint8Array | Uint16Array
   }[]
 }
 
@@ -76,6 +88,7 @@ const LIFTS = tableOf({
   float32: LiftKind.Float32,
   float64: LiftKind.Float64,
   raw: LiftKind.Raw,
+  experts: LiftKind.Experts,
 })
 const MISMATCHES = tableOf({ throw: false, keep: true })
 
@@ -118,12 +131,14 @@ export async function split(
 interface Rules {
   readonly pointers: string[]
   readonly lifts: LiftKind[]
+  /** Of routed experts. */
+  readonly hints: NativeHints[]
   readonly keeps: boolean
   readonly transfer: boolean
   readonly signal: AbortSignal | undefined
 }
 
-const NO_RULES: Rules = { pointers: [], lifts: [], keeps: false, transfer: false, signal: undefined }
+const NO_RULES: Rules = { pointers: [], lifts: [], hints: [], keeps: false, transfer: false, signal: undefined }
 
 function readRules(options: ParseOptions): Rules {
   checkKeys(options, PARSE_KEYS)
@@ -131,6 +146,7 @@ function readRules(options: ParseOptions): Rules {
   const rules: Rules = {
     pointers: [],
     lifts: [],
+    hints: [],
     keeps: choose('options.onMismatch', onMismatch, MISMATCHES, false),
     transfer: readBoolean('options.transfer', transfer, false),
     signal: readSignal(signal),
@@ -138,17 +154,24 @@ function readRules(options: ParseOptions): Rules {
   if (lift === undefined) return rules
   if (typeof lift !== 'object' || lift === null) throw invalidType('options.lift', 'of type object', lift)
   for (const pointer of keysOf(lift)) {
-    rules.lifts.push(readLift(pointer, lift[pointer]))
+    const kind = lift[pointer]
+    const name = `options.lift['${pointer}']`
+    rules.lifts.push(isWithHints(kind) ? LiftKind.Experts : readLift(name, kind))
+    rules.hints.push(isWithHints(kind) ? readLiftHints(name, kind) : {})
     rules.pointers.push(pointer)
   }
   return rules
 }
 
-function readLift(pointer: string, kind: unknown): LiftKind {
+function isWithHints(kind: unknown): kind is object {
+  return typeof kind === 'object' && kind !== null
+}
+
+function readLift(name: string, kind: unknown): LiftKind {
   const lift = typeof kind === 'string' ? LIFTS[kind] : undefined
   if (lift !== undefined) return lift
-  const names = Object.keys(LIFTS).map((name) => `'${name}'`)
-  throw invalidValue(`options.lift['${pointer}']`, `must be one of: ${names.join(', ')}`, kind)
+  const names = Object.keys(LIFTS).map((key) => `'${key}'`)
+  throw invalidValue(name, `must be one of: ${names.join(', ')}`, kind)
 }
 
 /** Keys and indexes. */
@@ -196,8 +219,8 @@ async function takeApart(body: unknown, rules: Rules): Promise<Apart> {
   }
 }
 
-function textFor({ pointers, lifts, keeps }: Rules): BodyText {
-  const text = new BodyText(pointers, lifts, keeps)
+function textFor({ pointers, lifts, hints, keeps }: Rules): BodyText {
+  const text = new BodyText(pointers, lifts, hints, keeps)
   const { wrongPointer } = text
   if (wrongPointer === null) return text
   const { index, reason } = wrongPointer
@@ -231,8 +254,18 @@ async function takeApartFrom(text: BodyText, input: Input, rules: Rules, atOnce:
 
 interface Plan {
   readonly sizes: number[]
-  readonly places: readonly (readonly [path: Path, lift: number, memory: number, start: number])[]
+  readonly places: readonly Place[]
 }
+
+type Place = readonly [
+  path: Path,
+  lift: number,
+  memory: number,
+  start: number,
+  shape: RoutedExperts['shape'],
+  dtype: ExpertsDtype,
+  first: number,
+]
 
 function readPlan(text: BodyText): Plan {
   // What the addon wrote.
@@ -243,13 +276,20 @@ function readPlan(text: BodyText): Plan {
 
 function gathered(text: BodyText, { places }: Plan, memories: readonly Bytes[], { lifts }: Rules): Found[] {
   const lengths = text.lengths()
-  return places.map(([path, lift, memory, start], index) => {
+  return places.map(([path, lift, memory, from, shape, dtype, start], index) => {
     const bytes = memories[memory] ?? allocate(0)
-    return { path, value: valueOf(lifts[lift], bytes, start, lengths[index] ?? 0) }
+    const length = lengths[index] ?? 0
+    if (lifts[lift] !== LiftKind.Experts) return { path, value: valueOf(lifts[lift], bytes, from, length) }
+    return { path, value: { data: partOf(bytes, from, from + length), shape, dtype, start } }
   })
 }
 
-function valueOf(lift: LiftKind | undefined, memory: Bytes, start: number, length: number): Lifted {
+function valueOf(
+  lift: LiftKind | undefined,
+  memory: Bytes,
+  start: number,
+  length: number,
+): Exclude<Lifted, RoutedExperts> {
   const { buffer, byteOffset } = memory
   const offset = byteOffset + start
   switch (lift) {

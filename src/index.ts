@@ -1,6 +1,16 @@
 export { decodeBase64, encodeBase64, type Base64Options } from './base64.ts'
 export { parse, split, type Lift, type ParseOptions, type SplitResult } from './body.ts'
 export type { Body, Bytes } from './bytes.ts'
+export {
+  concatExperts,
+  decodeExperts,
+  type ConcatOptions,
+  type ExpertsDtype,
+  type ExpertsHints,
+  type ExpertsTurn,
+  type ExpertsWire,
+  type RoutedExperts,
+} from './experts.ts'
 export { OffloopError, type ErrorCode } from './errors.ts'
 export { capture, createEncoder, encode, encodeLines, encodeMsgpack, encodeSync, type Encoder } from './json.ts'
 export type { EncodeLinesOptions, EncodeOptions, MsgpackOptions } from './forms.ts'

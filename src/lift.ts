@@ -21,7 +21,9 @@ export function readPatterns(pointers: readonly string[], lifts: readonly LiftKi
     const kind = lifts[index]
     const [first, ...segments] = pointer.split('/')
     const isPlain = first === '' && 0 < segments.length && !pointer.includes('~') && !pointer.includes('**')
-    if (!isPlain || kind === undefined || kind === LiftKind.Raw) return undefined
+    if (!isPlain || kind === undefined || kind === LiftKind.Raw || kind === LiftKind.Experts) {
+      return undefined
+    }
     // What is looked for inside of another value is not found if that is lifted.
     if (!patterns.every((other) => areApart(other.segments, segments))) return undefined
     patterns.push({ segments, kind })

@@ -18,8 +18,14 @@ export {
   encodeBase64Sync,
   encodeTape,
   encodeTapeSync,
+  ExpertsDtype,
+  ExpertsFill,
+  ExpertsForm,
+  ExpertsTurns,
   fillBody,
   fillBodySync,
+  fillExperts,
+  fillExpertsSync,
   Fragment,
   idleBytes,
   KeptParts,
@@ -27,6 +33,8 @@ export {
   Layout,
   Lexicon,
   Lift,
+  lookAtExperts,
+  lookAtExpertsSync,
   maxIdleBytes,
   poolStats,
   prewarm,
@@ -45,7 +53,7 @@ export {
   TapeParts,
   TapeSegment,
 } from '../binding.js'
-export type { Failure } from '../binding.js'
+export type { ExpertsHints as NativeHints, ExpertsRules, Failure, Planned } from '../binding.js'
 
 export const version: string = VERSION
 export const backend: 'native' | 'wasm' = __napiBindingTarget === 'native' ? 'native' : 'wasm'
@@ -64,8 +72,8 @@ export function check(failure: Failure | null): void {
   if (failure !== null) throw errorOf(failure)
 }
 
-export function errorOf({ code, message, offset, pointer }: Failure): OffloopError {
+export function errorOf({ code, message, offset, pointer, turn }: Failure): OffloopError {
   // The addon's table of codes holds those of the contract alone, a test compares them.
   // oxlint-disable-next-line typescript/no-unsafe-type-assertion
-  return new OffloopError(code as ErrorCode, message, { offset, pointer })
+  return new OffloopError(code as ErrorCode, message, { offset, pointer, turn })
 }

@@ -11,9 +11,11 @@ use offloop_body::{
     Find, Found, Kind, NumberError, Patterns, Step, Wanted, fill_numbers, place_of, pointer_of,
     scan, unescaped,
 };
+use offloop_experts::{Hints, Payload, Shape};
 use offloop_memory::Block;
 
 use crate::base64::{Base64Alphabet, Base64Mode, Progress};
+use crate::experts::{ExpertsHints, Known};
 use crate::failure::{Cause, Failure};
 use crate::memory::{Held, RECYCLER};
 use crate::result::{clear_rest, prepare};
@@ -32,6 +34,7 @@ pub enum Lift {
     Float32,
     Float64,
     Raw,
+    Experts,
 }
 
 impl Lift {
@@ -42,7 +45,7 @@ impl Lift {
             Self::Uint16 => Some(Kind::Uint16),
             Self::Float32 => Some(Kind::Float32),
             Self::Float64 => Some(Kind::Float64),
-            Self::Base64 | Self::Raw => None,
+            Self::Base64 | Self::Raw | Self::Experts => None,
         }
     }
 
@@ -50,6 +53,7 @@ impl Lift {
         match self {
             Self::Base64 => Wanted::Text,
             Self::Raw => Wanted::Raw,
+            Self::Experts => Wanted::Payload,
             _ => Wanted::Numbers,
         }
     }
@@ -70,6 +74,7 @@ pub struct BodyText {
     patterns: Arc<Patterns>,
     wrong: Option<WrongPointer>,
     lifts: Arc<[Lift]>,
+    hints: Arc<[Hints]>,
     keeps: bool,
     state: Shared,
 }
@@ -100,6 +105,8 @@ struct Value {
     /// The index of its memory. The one behind the last is that of the body.
     memory: usize,
     place: Range<usize>,
+    /// Of routed experts.
+    known: Option<Known>,
 }
 
 #[derive(Default)]
@@ -152,10 +159,16 @@ fn lock(state: &Shared) -> MutexGuard<'_, State> {
 
 #[napi]
 impl BodyText {
-    /// `pointers` and what is made of the values there; whether values of another type stay as they are.
+    /// `pointers`, what is made of the values there, and what is known of routed experts there; whether values of another
+    /// type stay as they are.
     #[napi(constructor)]
     #[must_use]
-    pub fn new(pointers: Vec<String>, lifts: Vec<Lift>, keeps: bool) -> Self {
+    pub fn new(
+        pointers: Vec<String>,
+        lifts: Vec<Lift>,
+        hints: Vec<ExpertsHints>,
+        keeps: bool,
+    ) -> Self {
         let pointers: Vec<_> = pointers.into_iter().map(String::into_bytes).collect();
         let (patterns, wrong) = match Patterns::new(&pointers) {
             Ok(patterns) => (patterns, None),
@@ -165,7 +178,8 @@ impl BodyText {
             }
         };
         let state = Shared::default();
-        Self { patterns: Arc::new(patterns), wrong, lifts: lifts.into(), keeps, state }
+        let hints = hints.into_iter().map(Hints::from).collect();
+        Self { patterns: Arc::new(patterns), wrong, lifts: lifts.into(), hints, keeps, state }
     }
 
     /// The first pointer that is none, if there is one: nothing is found then.
@@ -176,7 +190,7 @@ impl BodyText {
     }
 
     /// As JSON: the sizes of the memory to be made; and of each value the path, the index of its pointer, the index of
-    /// its memory, and where in that it begins.
+    /// its memory, where in that it begins, and of routed experts their shape, dtype and start.
     #[napi]
     #[must_use]
     pub fn describe(&self) -> String {
@@ -189,7 +203,7 @@ impl BodyText {
             let _ = write!(json, "{comma}{size}");
         }
         json.push_str("],[");
-        for (index, Value { find, memory, place }) in state.values.iter().enumerate() {
+        for (index, Value { find, memory, place, known }) in state.values.iter().enumerate() {
             json.push_str(if index == 0 { "[[" } else { ",[[" });
             for (index, step) in find.path.iter().enumerate() {
                 let comma = if index == 0 { "" } else { "," };
@@ -201,7 +215,12 @@ impl BodyText {
                     }
                 };
             }
-            let _ = write!(json, "],{},{memory},{}]", find.pattern, place.start);
+            let _ = write!(json, "],{},{memory},{}", find.pattern, place.start);
+            if let Some(Payload { shape, dtype, start, .. }) = known.as_ref().map(Known::payload) {
+                let Shape { rows, layers, topk } = shape;
+                let _ = write!(json, ",[{rows},{layers},{topk}],\"{dtype}\",{start}");
+            }
+            json.push(']');
         }
         json.push_str("]]");
         json
@@ -226,6 +245,7 @@ pub struct ScanBody {
     segments: Vec<Segment>,
     patterns: Arc<Patterns>,
     lifts: Arc<[Lift]>,
+    hints: Arc<[Hints]>,
     keeps: bool,
     state: Shared,
 }
@@ -243,13 +263,17 @@ impl Work for ScanBody {
         } else if let Some(find) = finds.iter().find(|find| find.found == Found::Mismatch) {
             return Err(lift_failure(text.bytes(), find, find.range.start, "of another type"));
         }
-        let in_place = if text.is_taken() { largest(&finds) } else { None };
+        let in_place = if text.is_taken() { largest(&finds, &self.lifts) } else { None };
         let mut left = text.bytes().len();
         let mut sizes = vec![0];
         let mut values = Vec::with_capacity(finds.len());
         for (index, find) in finds.into_iter().enumerate() {
             left = left - find.range.len() + NULL.len();
-            let size = most(&find, self.lifts.get(find.pattern).copied());
+            let known = known(text.bytes(), &find, &self.lifts, &self.hints, flag)?;
+            let size = match &known {
+                Some(known) => known.payload().size(),
+                None => most(&find, self.lifts.get(find.pattern).copied()),
+            };
             let (memory, start) = if in_place == Some(index) {
                 (usize::MAX, 0)
             } else if size < OWN_MEMORY {
@@ -262,7 +286,7 @@ impl Work for ScanBody {
                 sizes.push(size);
                 (sizes.len() - 1, 0)
             };
-            values.push(Value { find, memory, place: start..start + size });
+            values.push(Value { find, memory, place: start..start + size, known });
         }
         for value in values.iter_mut().filter(|value| value.memory == usize::MAX) {
             value.memory = sizes.len();
@@ -278,13 +302,54 @@ impl Work for ScanBody {
 
 const NULL: &[u8] = b"null";
 
-/// The text that is worth being decoded where it stands.
-fn largest(finds: &[Find]) -> Option<usize> {
+/// The text that is worth being decoded where it stands. Routed experts are not: a view of all of its memory, which has
+/// no other use, can be handed over to be concatenated.
+fn largest(finds: &[Find], lifts: &[Lift]) -> Option<usize> {
     let is_fit = |find: &Find| {
-        find.found == Found::Text { has_escapes: false } && IN_PLACE <= find.range.len()
+        find.found == Found::Text { has_escapes: false }
+            && IN_PLACE <= find.range.len()
+            && lifts.get(find.pattern) == Some(&Lift::Base64)
     };
     let fit = finds.iter().enumerate().filter(|(_, find)| is_fit(find));
     fit.max_by_key(|(_, find)| find.range.len()).map(|(index, _)| index)
+}
+
+/// What routed experts hold, if that is what is wanted.
+fn known(
+    text: &[u8],
+    find: &Find,
+    lifts: &[Lift],
+    hints: &[Hints],
+    flag: &Flag,
+) -> Result<Option<Known>, Failure> {
+    if lifts.get(find.pattern) != Some(&Lift::Experts) {
+        return Ok(None);
+    }
+    let came = text.get(payload_of(find)).unwrap_or_default();
+    let has_escapes = find.found == Found::Text { has_escapes: true };
+    let hints = hints.get(find.pattern).copied().unwrap_or_default();
+    let known = Known::of_text(came, has_escapes.then(|| unescaped(came)), &hints, Some(flag));
+    known.map_err(|failure| unfit_experts(failure, text, find, None))
+}
+
+/// Where a payload stands.
+fn payload_of(find: &Find) -> Range<usize> {
+    if find.found == Found::Object { find.range.clone() } else { inside(&find.range) }
+}
+
+/// With the pointer to them, and their place, or that in them which is wrong if that is known.
+fn unfit_experts(failure: Failure, text: &[u8], find: &Find, at: Option<usize>) -> Failure {
+    if !failure.is_of(Cause::Experts) {
+        return failure;
+    }
+    let within = at.zip(failure.offset).map(|(start, offset)| start + offset as usize);
+    let pointer = pointer_of(text, &find.path);
+    Failure {
+        message: format!("the routed experts at {pointer:?}: {}", failure.message),
+        offset: Some(within.unwrap_or(find.range.start) as f64),
+        pointer: Some(pointer),
+        ..failure
+    }
 }
 
 /// How many bytes a value becomes at most.
@@ -293,7 +358,7 @@ fn most(find: &Find, lift: Option<Lift>) -> usize {
         Found::Numbers { count } => count * lift.and_then(Lift::kind).map_or(0, Kind::size),
         Found::Text { .. } => max_decoded_len(inside(&find.range).len()),
         Found::Raw => find.range.len(),
-        Found::Mismatch => 0,
+        Found::Object | Found::Mismatch => 0,
     }
 }
 
@@ -334,7 +399,7 @@ impl Work for FillBody {
             prepare(memory.bytes_mut());
         }
         let mut last = None;
-        for Value { find, memory, place } in &self.values {
+        for Value { find, memory, place, known } in &self.values {
             if *memory == self.memories.len() {
                 last = Some(lengths.len());
                 lengths.push(0);
@@ -342,8 +407,10 @@ impl Work for FillBody {
             }
             let memory = self.memories.get_mut(*memory).map(Held::bytes_mut).unwrap_or_default();
             let place = memory.get_mut(place.clone()).unwrap_or_default();
-            let lift = self.lifts.get(find.pattern).copied();
-            let len = fill(text, find, lift, place, flag)?;
+            let len = match known {
+                Some(known) => fill_experts(text, find, known, place, flag)?,
+                None => fill(text, find, self.lifts.get(find.pattern).copied(), place, flag)?,
+            };
             clear_rest(place, len);
             lengths.push(len);
         }
@@ -415,6 +482,23 @@ fn copy(bytes: &[u8], out: &mut [u8], at: &mut usize) {
     *at += bytes.len();
 }
 
+/// Tells how many bytes they are.
+fn fill_experts(
+    text: &[u8],
+    find: &Find,
+    known: &Known,
+    out: &mut [u8],
+    flag: &Flag,
+) -> Result<usize, Failure> {
+    let range = payload_of(find);
+    let came = text.get(range.clone()).unwrap_or_default();
+    known.decode(came, out, flag).map_err(|failure| {
+        let at = known.offset().map(|offset| range.start + offset);
+        unfit_experts(failure, text, find, at)
+    })?;
+    Ok(out.len())
+}
+
 /// Tells how many bytes the value is.
 fn fill(
     text: &[u8],
@@ -474,6 +558,7 @@ fn scan_of(body: &BodyText, source: &Source) -> ScanBody {
         segments: source.drain(),
         patterns: Arc::clone(&body.patterns),
         lifts: Arc::clone(&body.lifts),
+        hints: Arc::clone(&body.hints),
         keeps: body.keeps,
         state: Arc::clone(&body.state),
     }

@@ -3,6 +3,7 @@
 use napi_derive::napi;
 use offloop_base64::{DecodeError, EncodeError};
 use offloop_body::ScanError;
+use offloop_experts::{PayloadError, PlanError};
 use offloop_json::{CheckError, Malformed, TooLarge, TranscodeError};
 use offloop_memory::OutOfMemory;
 
@@ -14,6 +15,7 @@ pub struct Failure {
     pub message: String,
     pub offset: Option<f64>,
     pub pointer: Option<String>,
+    pub turn: Option<f64>,
 }
 
 /// The one table from causes to codes.
@@ -22,6 +24,7 @@ pub enum Cause {
     Base64,
     Json,
     Lift,
+    Experts,
     TooLarge,
     /// The caller's signal: `native.ts` throws its reason.
     Aborted,
@@ -34,6 +37,7 @@ impl Cause {
             Self::Base64 => "ERR_OFFLOOP_BASE64",
             Self::Json => "ERR_OFFLOOP_JSON",
             Self::Lift => "ERR_OFFLOOP_LIFT",
+            Self::Experts => "ERR_OFFLOOP_EXPERTS",
             Self::TooLarge => "ERR_OFFLOOP_TOO_LARGE",
             Self::Aborted => "ABORT_ERR",
             Self::Internal => "ERR_OFFLOOP_INTERNAL",
@@ -43,7 +47,19 @@ impl Cause {
 
 impl Failure {
     pub fn new(cause: Cause, message: impl Into<String>) -> Self {
-        Self { code: cause.code(), message: message.into(), offset: None, pointer: None }
+        Self {
+            code: cause.code(),
+            message: message.into(),
+            offset: None,
+            pointer: None,
+            turn: None,
+        }
+    }
+}
+
+impl Failure {
+    pub fn is_of(&self, cause: Cause) -> bool {
+        self.code == cause.code()
     }
 }
 
@@ -67,6 +83,24 @@ impl From<ScanError<Failure>> for Failure {
         match error {
             ScanError::Json(error) => error.into(),
             ScanError::Stopped(failure) => failure,
+        }
+    }
+}
+
+impl From<PayloadError> for Failure {
+    fn from(error: PayloadError) -> Self {
+        Self::new(Cause::Experts, error.to_string())
+    }
+}
+
+impl From<PlanError> for Failure {
+    fn from(error: PlanError) -> Self {
+        let Some(turn) = error.turn() else {
+            return Self::new(Cause::Experts, error.to_string());
+        };
+        Self {
+            turn: Some(turn as f64),
+            ..Self::new(Cause::Experts, format!("turn {turn}: {error}"))
         }
     }
 }

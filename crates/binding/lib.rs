@@ -4,6 +4,7 @@
 
 mod base64;
 mod body;
+mod experts;
 mod failure;
 mod guard;
 #[cfg(feature = "test-hooks")]

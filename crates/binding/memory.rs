@@ -2,7 +2,7 @@
 
 use std::ptr;
 use std::slice;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use napi::bindgen_prelude::{AsyncTask, FromNapiValue, TypeName, Uint8Array, ValidateNapiValue};
@@ -42,12 +42,16 @@ impl View {
         unsafe { ptr::copy_nonoverlapping(self.start, dst.as_mut_ptr(), len) };
     }
 
-    /// The bytes, unless another thread may write to them, or they are in the same memory as `other`: a view of Node's
-    /// pool may reach into the place of a result.
+    /// As [`Self::bytes`], but not in the same memory as `other`: a view of Node's pool may reach into the place of a result.
     fn bytes_beside(&self, other: &Self) -> Option<&[u8]> {
         let (start, other_start) = (self.start.addr(), other.start.addr());
         let overlaps = start < other_start + other.len && other_start < start + self.len;
-        if self.shared || overlaps {
+        if overlaps { None } else { self.bytes() }
+    }
+
+    /// The bytes, unless another thread may write to them.
+    pub fn bytes(&self) -> Option<&[u8]> {
+        if self.shared {
             return None;
         }
         if self.len == 0 {
@@ -143,6 +147,36 @@ impl Held {
     pub fn bytes_mut(&mut self) -> &mut [u8] {
         // SAFETY: the promise above; the reference inside keeps the memory from being collected.
         unsafe { self.0.as_mut() }
+    }
+}
+
+/// Memory as that of [`Held`], of which many pieces have one keeper: a reference to each costs more than all else.
+pub struct Lent {
+    start: *const u8,
+    len: usize,
+    /// Refers to what keeps the memory from being collected.
+    _keeper: Arc<Held>,
+}
+
+// SAFETY: the memory is only read, nobody writes to it as long as the keeper lives, which may go from thread to thread.
+unsafe impl Send for Lent {}
+
+impl Lent {
+    /// `keeper` refers to the object that the memory is of, and nobody else does.
+    pub fn new(memory: &[u8], keeper: &Arc<Held>) -> Self {
+        Self { start: memory.as_ptr(), len: memory.len(), _keeper: Arc::clone(keeper) }
+    }
+
+    pub fn len(&self) -> usize {
+        self.len
+    }
+
+    pub fn bytes(&self) -> &[u8] {
+        if self.len == 0 {
+            return &[];
+        }
+        // SAFETY: `len` bytes, V8 said, which its keeper keeps.
+        unsafe { slice::from_raw_parts(self.start, self.len) }
     }
 }
 

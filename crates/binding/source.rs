@@ -1,6 +1,7 @@
 //! What a task reads: bytes copied into recycled memory when they came, or taken from the caller.
 
 use std::cell::RefCell;
+use std::ops::Range;
 use std::ptr;
 
 use napi::bindgen_prelude::Uint8Array;
@@ -9,22 +10,36 @@ use napi_derive::napi;
 use offloop_memory::Block;
 
 use crate::failure::Failure;
-use crate::memory::{Held, RECYCLER, View};
+use crate::memory::{Held, Lent, RECYCLER, View};
 
 /// What chunks of unknown number are first gathered in; later blocks are as large as all before them, up to a bound.
 const FIRST_BLOCK: usize = 64 << 10;
 const LARGEST_BLOCK: usize = 8 << 20;
 
 pub enum Segment {
-    Copied { block: Block, len: usize },
+    Copied {
+        block: Block,
+        len: usize,
+    },
     Taken(Held),
+    /// The same, one of many.
+    Lent(Lent),
 }
 
 impl Segment {
+    pub fn len(&self) -> usize {
+        match self {
+            Self::Copied { len, .. } => *len,
+            Self::Taken(held) => held.len(),
+            Self::Lent(lent) => lent.len(),
+        }
+    }
+
     pub fn bytes(&self) -> &[u8] {
         match self {
             Self::Copied { block, len } => block.get(..*len).unwrap_or_default(),
             Self::Taken(held) => held.bytes(),
+            Self::Lent(lent) => lent.bytes(),
         }
     }
 }
@@ -106,6 +121,23 @@ impl Source {
     #[napi]
     pub fn clear(&self) {
         drop(self.drain());
+    }
+
+    pub fn lend(&self, chunk: Lent) {
+        let mut gathered = self.0.borrow_mut();
+        gathered.len += chunk.len();
+        gathered.segments.push(Segment::Lent(chunk));
+    }
+
+    /// Where the last `len` bytes gathered stand: the index of their segment, and the place in it. They came in one piece.
+    pub fn latest(&self, len: usize) -> (usize, Range<usize>) {
+        let gathered = self.0.borrow();
+        let end = gathered.segments.last().map_or(0, Segment::len);
+        (gathered.segments.len().saturating_sub(1), end.saturating_sub(len)..end)
+    }
+
+    pub fn look<T>(&self, look: impl FnOnce(&[Segment]) -> T) -> T {
+        look(&self.0.borrow().segments)
     }
 
     /// Everything gathered, leaving nothing.
@@ -217,5 +249,5 @@ fn told(call: impl FnOnce(*mut usize) -> sys::napi_status) -> Result<usize> {
 
 /// Gives copied segments back and keeps what must be let go on the JS thread.
 pub fn recycle(segments: &mut Vec<Segment>) {
-    segments.retain(|segment| matches!(segment, Segment::Taken(_)));
+    segments.retain(|segment| !matches!(segment, Segment::Copied { .. }));
 }
