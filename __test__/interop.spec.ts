@@ -1,17 +1,18 @@
 /** What others make of what was encoded. Python and its libraries are in a cached environment; where there is none, one line says so. */
 
 import { execFile } from 'node:child_process'
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
 import test from 'ava'
-import { encodeMsgpack } from '../src/index.ts'
+import { concatExperts, decodeExperts, encodeMsgpack, type RoutedExperts } from '../src/index.ts'
 import { python } from '../scripts/python.mjs'
 import { Random, randomMix, randomShape, randomTable, randomValue } from './fixtures/values.ts'
 
 const script = fileURLToPath(new URL('fixtures/interop.py', import.meta.url))
+const arrays = fileURLToPath(new URL('fixtures/experts.py', import.meta.url))
 
 function bytesOf(byte: number, length: number): string {
   return `b'${`\\x0${byte}`.repeat(length)}'`
@@ -90,6 +91,37 @@ interop('msgspec and msgpack-python read the same values, and write the same byt
     writeFileSync(join(folder, 'rows.bin'), await encodeMsgpack(rows))
     const { stdout } = await promisify(execFile)(interpreter ?? '', ['-I', script, folder])
     t.is(stdout, `${2 * (values.length + Object.keys(LITERALS).length)} read\n`)
+  } finally {
+    rmSync(folder, { recursive: true })
+  }
+})
+
+interop('numpy saves what is decoded here, and reads what comes out', async (t) => {
+  const folder = mkdtempSync(join(tmpdir(), 'offloop-'))
+  const numpy = async (what: string): Promise<string> => {
+    const { stdout } = await promisify(execFile)(interpreter ?? '', ['-I', arrays, what, folder])
+    return stdout
+  }
+  const write = (name: string, { data, shape, dtype }: RoutedExperts): void => {
+    writeFileSync(join(folder, `${name}.data`), data)
+    writeFileSync(join(folder, `${name}.json`), JSON.stringify({ shape, dtype }))
+  }
+  try {
+    await numpy('make')
+    for (const file of readdirSync(folder)) {
+      const bytes = readFileSync(join(folder, file))
+      const [name = ''] = file.split('.')
+      if (name.startsWith('bad')) {
+        await t.throwsAsync(decodeExperts(bytes), { code: 'ERR_OFFLOOP_EXPERTS' }, name)
+      } else if (file.endsWith('.b85')) {
+        const experts = { data: bytes.toString(), shape: [7, 3, 4], dtype: name, encoding: 'base85' } as const
+        write(`${name}-b85`, await decodeExperts(experts))
+      } else {
+        write(name, await decodeExperts(bytes))
+        write(`${name}-text`, await concatExperts([{ experts: bytes.toString('base64') }], { tokens: 7 }))
+      }
+    }
+    t.is(await numpy('check'), '45 arrays\n')
   } finally {
     rmSync(folder, { recursive: true })
   }
