@@ -5,7 +5,7 @@ use std::error::Error;
 use std::fmt;
 use std::ops::Range;
 
-use offloop_grammar::{CheckError, Stop, Visit, read, unescape, unescaped};
+use offloop_grammar::{CheckError, Stop, Text, Visit, read, unescape, unescaped};
 
 use crate::pattern::Patterns;
 
@@ -170,15 +170,15 @@ impl<P> Scanner<'_, P> {
         self.frames.iter().map(step).collect()
     }
 
-    fn scalar(&mut self, range: Range<usize>, text: Option<&[u8]>) {
+    fn scalar(&mut self, range: Range<usize>, text: Option<Text<'_>>) {
         if self.skipped != 0 {
             return;
         }
         if let Some(pattern) = self.begin() {
             let found = match (self.wanted.get(pattern), text) {
                 (Some(Wanted::Raw), _) => Found::Raw,
-                (Some(Wanted::Text | Wanted::Payload), Some(text)) => {
-                    Found::Text { has_escapes: text.contains(&b'\\') }
+                (Some(Wanted::Text | Wanted::Payload), Some(Text { has_escapes, .. })) => {
+                    Found::Text { has_escapes }
                 }
                 _ => Found::Mismatch,
             };
@@ -250,15 +250,14 @@ impl<E, P: FnMut() -> Result<(), E>> Visit for Scanner<'_, P> {
         Ok(())
     }
 
-    fn key(&mut self, text: &[u8], at: usize) -> Result<(), E> {
+    fn key(&mut self, text: Text<'_>) -> Result<(), E> {
         if self.skipped != 0 {
             return Ok(());
         }
         self.settle();
-        let unescaped = if text.contains(&b'\\') { Some(unescaped(text)) } else { None };
-        let key = unescaped.as_deref().unwrap_or(text);
+        let key = &*text.unescaped();
         let Some(frame) = self.frames.last_mut() else { return Ok(()) };
-        frame.key = at..at + text.len();
+        frame.key = text.range();
         if !frame.found.is_empty()
             && let Some(replaced) = frame.found.remove(key)
         {
@@ -270,9 +269,10 @@ impl<E, P: FnMut() -> Result<(), E>> Visit for Scanner<'_, P> {
         Ok(())
     }
 
-    fn string(&mut self, text: &[u8], at: usize) -> Result<(), E> {
+    fn string(&mut self, text: Text<'_>) -> Result<(), E> {
         self.not_a_number();
-        self.scalar(at - 1..at + text.len() + 1, Some(text));
+        let Range { start, end } = text.range();
+        self.scalar(start - 1..end + 1, Some(text));
         Ok(())
     }
 

@@ -1,8 +1,8 @@
 //! A payload that is a JSON object, read from its text: `data`, `shape`, `start`, `dtype`, `encoding`, and whatever else.
 
-use std::ops::Range;
+use std::borrow::Cow;
 
-use offloop_grammar::{Stop, Visit, read, unescaped};
+use offloop_grammar::{Stop, Text, Visit, read};
 
 use crate::payload::{PayloadError, Told, dtype_named};
 use crate::{Data, Encoding, Wire};
@@ -23,19 +23,13 @@ pub fn object<E: From<PayloadError>>(
     Ok(reader.seen.wire(json)?)
 }
 
-fn string(json: &[u8], range: Range<usize>) -> Data {
-    let text = json.get(range.clone()).unwrap_or_default();
-    if text.contains(&b'\\') { Data::Own(unescaped(text)) } else { Data::At(range) }
-}
-
 /// The value of a key; the last of several counts.
 #[derive(Debug, Default)]
 enum Seen {
     /// The key is absent, or its value null.
     #[default]
     Nothing,
-    /// Between its quotes.
-    Text(Range<usize>),
+    Text(Data),
     Number(f64),
     Numbers(Vec<f64>),
     Other,
@@ -76,10 +70,9 @@ impl Everything {
     fn wire(self, json: &[u8]) -> Result<Wire, PayloadError> {
         let Self { data, shape, start, dtype, encoding, .. } = self;
         let Seen::Text(data) = data else { return Err(PayloadError::Data) };
-        let data = string(json, data);
         let encoding = match encoding {
             Seen::Nothing => Encoding::Base64,
-            Seen::Text(name) => match string(json, name).of(json) {
+            Seen::Text(name) => match name.of(json) {
                 b"base64" => Encoding::Base64,
                 b"base85" => Encoding::Base85,
                 _ => return Err(PayloadError::Encoding),
@@ -99,7 +92,7 @@ impl Everything {
             },
             dtype: match dtype {
                 Seen::Nothing => None,
-                Seen::Text(name) => Some(dtype_named(string(json, name).of(json))?),
+                Seen::Text(name) => Some(dtype_named(name.of(json))?),
                 _ => return Err(PayloadError::Dtype { name: "no text".to_owned() }),
             },
         };
@@ -117,9 +110,10 @@ impl Everything {
         }
     }
 
-    fn see(&mut self, seen: Seen) {
+    /// `seen` may be long, and is made only where somebody asks for it.
+    fn see(&mut self, seen: impl FnOnce() -> Seen) {
         match (self.depth, self.place()) {
-            (1, Some(place)) => *place = seen,
+            (1, Some(place)) => *place = seen(),
             // Something other than numbers among them.
             (2, Some(place)) => *place = Seen::Other,
             _ => {}
@@ -135,7 +129,7 @@ impl<E, P: FnMut() -> Result<(), E>> Visit for Reader<P> {
     }
 
     fn open(&mut self, is_object: bool, _: usize) -> Result<(), E> {
-        self.seen.see(if is_object { Seen::Other } else { Seen::Numbers(Vec::new()) });
+        self.seen.see(|| if is_object { Seen::Other } else { Seen::Numbers(Vec::new()) });
         self.seen.depth += 1;
         Ok(())
     }
@@ -145,12 +139,11 @@ impl<E, P: FnMut() -> Result<(), E>> Visit for Reader<P> {
         Ok(())
     }
 
-    fn key(&mut self, text: &[u8], _: usize) -> Result<(), E> {
+    fn key(&mut self, text: Text<'_>) -> Result<(), E> {
         if self.seen.depth != 1 {
             return Ok(());
         }
-        let own = if text.contains(&b'\\') { unescaped(text) } else { Vec::new() };
-        self.seen.key = match if own.is_empty() { text } else { &own } {
+        self.seen.key = match &*text.unescaped() {
             b"data" => Key::Data,
             b"shape" => Key::Shape,
             b"start" => Key::Start,
@@ -161,8 +154,13 @@ impl<E, P: FnMut() -> Result<(), E>> Visit for Reader<P> {
         Ok(())
     }
 
-    fn string(&mut self, text: &[u8], at: usize) -> Result<(), E> {
-        self.seen.see(Seen::Text(at..at + text.len()));
+    fn string(&mut self, text: Text<'_>) -> Result<(), E> {
+        self.seen.see(|| {
+            Seen::Text(match text.unescaped() {
+                Cow::Borrowed(_) => Data::At(text.range()),
+                Cow::Owned(bytes) => Data::Own(bytes),
+            })
+        });
         Ok(())
     }
 
@@ -183,11 +181,7 @@ impl<E, P: FnMut() -> Result<(), E>> Visit for Reader<P> {
     }
 
     fn literal(&mut self, value: Option<bool>, _: usize) -> Result<(), E> {
-        self.seen.see(if value.is_none() && self.seen.depth == 1 {
-            Seen::Nothing
-        } else {
-            Seen::Other
-        });
+        self.seen.see(|| if value.is_none() { Seen::Nothing } else { Seen::Other });
         Ok(())
     }
 }

@@ -3,9 +3,10 @@
 //! Nothing here recurses, and nothing is allocated but a bit for each level of depth.
 
 mod check;
+mod clean;
 mod read;
 mod unescape;
 
 pub use check::{CheckError, check};
-pub use read::{PROGRESS, Stop, Visit, read};
+pub use read::{PROGRESS, Stop, Text, Visit, read};
 pub use unescape::{unescape, unescaped};

@@ -1,5 +1,11 @@
 //! JSON read as its grammar has it. A stack of bits instead of the machine's: depth is bounded by memory.
 
+use std::borrow::Cow;
+use std::ops::Range;
+
+use crate::clean::clean;
+use crate::unescape::unescaped;
+
 /// Is told what a text holds, in its order, and at which byte it begins. Its errors end the reading.
 #[allow(clippy::missing_errors_doc, reason = "they are whatever the visitor makes of them")]
 pub trait Visit {
@@ -14,12 +20,11 @@ pub trait Visit {
         Ok(())
     }
 
-    /// What stands between its quotes.
-    fn key(&mut self, _text: &[u8], _at: usize) -> Result<(), Self::Error> {
+    fn key(&mut self, _text: Text<'_>) -> Result<(), Self::Error> {
         Ok(())
     }
 
-    fn string(&mut self, _text: &[u8], _at: usize) -> Result<(), Self::Error> {
+    fn string(&mut self, _text: Text<'_>) -> Result<(), Self::Error> {
         Ok(())
     }
 
@@ -35,6 +40,28 @@ pub trait Visit {
     /// `None` for `null`.
     fn literal(&mut self, _value: Option<bool>, _at: usize) -> Result<(), Self::Error> {
         Ok(())
+    }
+}
+
+/// What stands between the quotes of a string.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Text<'a> {
+    pub bytes: &'a [u8],
+    /// Its first byte.
+    pub at: usize,
+    pub has_escapes: bool,
+}
+
+impl<'a> Text<'a> {
+    /// As [`unescaped`].
+    #[must_use]
+    pub fn unescaped(self) -> Cow<'a, [u8]> {
+        if self.has_escapes { unescaped(self.bytes).into() } else { self.bytes.into() }
+    }
+
+    #[must_use]
+    pub fn range(self) -> Range<usize> {
+        self.at..self.at + self.bytes.len()
     }
 }
 
@@ -144,9 +171,8 @@ impl<'a, V: Visit> Reader<'a, '_, V> {
 
     fn key(&mut self) -> Result<(), Stop<V::Error>> {
         self.byte(b'"')?;
-        let start = self.at;
         let text = self.string()?;
-        self.visitor.key(text, start).map_err(Stop::Visitor)?;
+        self.visitor.key(text).map_err(Stop::Visitor)?;
         self.space();
         self.byte(b':')
     }
@@ -155,9 +181,8 @@ impl<'a, V: Visit> Reader<'a, '_, V> {
         match self.peek() {
             Some(b'"') => {
                 self.at += 1;
-                let start = self.at;
                 let text = self.string()?;
-                self.visitor.string(text, start).map_err(Stop::Visitor)
+                self.visitor.string(text).map_err(Stop::Visitor)
             }
             Some(b'-' | b'0'..=b'9') => {
                 let start = self.at;
@@ -180,18 +205,20 @@ impl<'a, V: Visit> Reader<'a, '_, V> {
     }
 
     /// Up to its closing quote, which it goes behind.
-    fn string(&mut self) -> Result<&'a [u8], Stop<V::Error>> {
-        let start = self.at;
+    fn string(&mut self) -> Result<Text<'a>, Stop<V::Error>> {
+        let at = self.at;
+        let mut has_escapes = false;
         loop {
             self.clean()?;
             match self.peek() {
                 Some(b'"') => {
-                    let text = self.from(start);
+                    let bytes = self.from(at);
                     self.at += 1;
-                    return Ok(text);
+                    return Ok(Text { bytes, at, has_escapes });
                 }
                 Some(b'\\') => {
                     self.at += 1;
+                    has_escapes = true;
                     self.escape()?;
                 }
                 _ => return Err(self.unexpected()),
@@ -205,8 +232,10 @@ impl<'a, V: Visit> Reader<'a, '_, V> {
             self.tell()?;
             let rest = self.text.get(self.at..).unwrap_or_default();
             let window = rest.get(..PROGRESS).unwrap_or(rest);
-            let part = window.get(..clean(window)).unwrap_or(window);
-            let Err(error) = str::from_utf8(part) else {
+            let (len, is_ascii) = clean(window);
+            let part = window.get(..len).unwrap_or(window);
+            let utf8 = if is_ascii { Ok("") } else { str::from_utf8(part) };
+            let Err(error) = utf8 else {
                 self.at += part.len();
                 if part.len() < PROGRESS {
                     return Ok(());
@@ -261,6 +290,14 @@ impl<'a, V: Visit> Reader<'a, '_, V> {
     /// One at least.
     fn digits(&mut self) -> Result<(), Stop<V::Error>> {
         self.one(|byte| byte.is_ascii_digit())?;
+        // Most numbers end within eight bytes.
+        while let Some(&eight) = self.text.get(self.at..).and_then(<[u8]>::first_chunk) {
+            let count = leading_digits(eight);
+            self.at += count;
+            if count < eight.len() {
+                return Ok(());
+            }
+        }
         while self.peek().is_some_and(|byte| byte.is_ascii_digit()) {
             self.at += 1;
         }
@@ -296,19 +333,17 @@ impl<'a, V: Visit> Reader<'a, '_, V> {
     }
 }
 
-/// How many bytes of a string stand before one that ends it, begins an escape, or may not stand there.
-fn clean(text: &[u8]) -> usize {
-    let is_odd = |byte: &u8| matches!(byte, b'"' | b'\\' | 0..=0x1f);
-    // Whole blocks without a branch for each byte.
-    let (blocks, _) = text.as_chunks::<BLOCK>();
-    let clean =
-        blocks.iter().take_while(|block| !block.iter().fold(false, |any, byte| any | is_odd(byte)));
-    let start = clean.count() * BLOCK;
-    let rest = text.get(start..).unwrap_or_default();
-    start + rest.iter().position(is_odd).unwrap_or(rest.len())
+/// How many digits eight bytes begin with.
+fn leading_digits(eight: [u8; 8]) -> usize {
+    const HIGH: u64 = 0xf0f0_f0f0_f0f0_f0f0;
+    const ZEROS: u64 = 0x3030_3030_3030_3030;
+    const SIXES: u64 = 0x0606_0606_0606_0606;
+    let bytes = u64::from_le_bytes(eight);
+    // A digit has a three in its high half, and has it still when six is added. What a byte carries into the next makes
+    // only those wrong that come behind one that is no digit.
+    let others = (bytes & HIGH ^ ZEROS) | (bytes.wrapping_add(SIXES) & HIGH ^ ZEROS);
+    others.trailing_zeros() as usize / 8
 }
-
-const BLOCK: usize = 64;
 
 /// Of bits.
 #[derive(Default)]

@@ -2,7 +2,7 @@
 
 use std::marker::PhantomData;
 
-use offloop_grammar::{CheckError, Stop, Visit, read, unescape};
+use offloop_grammar::{CheckError, Stop, Text, Visit, read, unescape};
 
 use crate::error::TranscodeError;
 use crate::msgpack::count::{Counter, Counts};
@@ -47,7 +47,7 @@ impl<E> Visit for Counting<E> {
         self.counter.close()
     }
 
-    fn string(&mut self, _: &[u8], _: usize) -> Result<(), Self::Error> {
+    fn string(&mut self, _: Text<'_>) -> Result<(), Self::Error> {
         self.counter.values(1);
         Ok(())
     }
@@ -79,13 +79,13 @@ impl<M: Memory, P: FnMut() -> Result<(), M::Error>> Visit for Writing<'_, '_, M,
         self.writer.pause_if_due()
     }
 
-    fn key(&mut self, text: &[u8], at: usize) -> Result<(), Self::Error> {
-        self.string(text, at)
+    fn key(&mut self, text: Text<'_>) -> Result<(), Self::Error> {
+        self.string(text)
     }
 
-    fn string(&mut self, text: &[u8], _: usize) -> Result<(), Self::Error> {
-        let start = self.writer.begin_string(text.len());
-        let mut rest = text;
+    fn string(&mut self, Text { bytes, .. }: Text<'_>) -> Result<(), Self::Error> {
+        let start = self.writer.begin_string(bytes.len());
+        let mut rest = bytes;
         while let Some(at) = rest.iter().position(|&byte| byte == b'\\') {
             let (plain, escape) = rest.split_at(at);
             self.writer.copy(plain)?;
