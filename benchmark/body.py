@@ -22,14 +22,44 @@ class Completion(msgspec.Struct):
     choices: list[Choice]
 
 
-decoder = msgspec.json.Decoder(Completion)
+class Experts(msgspec.Struct):
+    data: bytes
+
+
+class CompactChoice(msgspec.Struct):
+    routed_experts: Experts | None = None
+    message: dict | None = None
+    token_ids: list[int] | None = None
+
+
+class CompactCompletion(msgspec.Struct):
+    id: str
+    prompt_token_ids: list[int]
+    choices: list[CompactChoice]
+
+
+decoders = [msgspec.json.Decoder(Completion), msgspec.json.Decoder(CompactCompletion)]
+
+
+def fitting(body):
+    """The decoder of the form that a body has."""
+    for decoder in decoders:
+        try:
+            decoder.decode(body)
+            return decoder
+        except msgspec.ValidationError:
+            pass
+    raise ValueError("a body of neither form")
 
 
 def plain(body):
     value = orjson.loads(body)
     for choice in value["choices"]:
-        if choice.get("routed_experts") is not None:
-            choice["routed_experts"] = pybase64.b64decode_as_bytearray(choice["routed_experts"])
+        experts = choice.get("routed_experts")
+        if isinstance(experts, dict):
+            experts["data"] = pybase64.b64decode_as_bytearray(experts["data"])
+        elif experts is not None:
+            choice["routed_experts"] = pybase64.b64decode_as_bytearray(experts)
     return value
 
 
@@ -53,4 +83,5 @@ for line in sys.stdin:
         continue
     with open(command, "rb") as file:
         body = file.read()
+    decoder = fitting(body)
     answer("ready")

@@ -4,17 +4,24 @@
  */
 
 import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { get, IncomingMessage } from 'node:http'
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { isDeepStrictEqual } from 'node:util'
-import { parse } from '../src/index.ts'
+import { parse, split } from '../src/index.ts'
 import { many, Random } from './documents.ts'
-import { median, report, runOf, sum, table, takeTurns, type Contender, type Turns } from './measure.ts'
+import { inRows, median, report, sum, swept, table, takeTurns, type Contender, type Turns } from './measure.ts'
 import { startSnake } from './snake.ts'
 
 const TURNS: Turns = { budgetMs: 4000, leastRounds: 3, leastRunMs: 1, warmMs: 500 }
 const SNAKE_RUNS = 12
+/** Of base64. */
+const MEGABYTES_31 = 23_040_000
+const ROUNDS = 6
+/** In a row. */
+const CALLS = 5
 
 interface Choice {
   routed_experts: unknown
@@ -23,6 +30,7 @@ interface Choice {
 }
 interface Completion {
   readonly choices: Choice[]
+  prompt_token_ids?: unknown
 }
 
 interface Case {
@@ -38,6 +46,32 @@ function bytes(length: number, seed: number): Buffer {
   const made = Buffer.allocUnsafe(length)
   for (let index = 0; index < length; index += 1) made[index] = (index * 31 + seed) & 127
   return made
+}
+
+/** A long conversation: 52,000 ids of its prompt, 8,000 of its answer of 200 KB, and the experts of all of them. */
+function conversation(character: string): Buffer {
+  const random = new Random(1)
+  const ids = (length: number): number[] => many(length, random, () => random.below(151_936))
+  const content = `${'the quick brown fox jumps over a lazy dog and then "quotes"\n newline '.repeat(2900)}${character}`
+  const experts = { data: bytes(MEGABYTES_31, 0).toString('base64'), shape: [60_000, 48, 8], start: 0, dtype: 'uint8' }
+  const choice = {
+    index: 0,
+    message: { role: 'assistant', content, reasoning_content: null, tool_calls: [] },
+    logprobs: null,
+    finish_reason: 'stop',
+    token_ids: ids(8000),
+    routed_experts: experts,
+  }
+  const usage = { prompt_tokens: 52_000, total_tokens: 60_000, completion_tokens: 8000 }
+  return Buffer.from(
+    JSON.stringify({
+      id: 'chatcmpl-1',
+      object: 'chat.completion',
+      prompt_token_ids: ids(52_000),
+      choices: [choice],
+      usage,
+    }),
+  )
 }
 
 /** `experts` bytes of them in each choice, and so many tokens in all. */
@@ -57,21 +91,17 @@ function completion(choices: number, experts: number, tokens: number, text: stri
 }
 
 const EXPERTS = { '/choices/*/routed_experts': 'base64' } as const
+const DATA = { '/choices/*/routed_experts/data': 'base64' } as const
 const NUMBERS = { '/choices/*/token_ids': 'int32', '/choices/*/logprobs': 'float64' } as const
-const MEGABYTES_31 = 23_040_000
 
 const CASES: readonly Case[] = [
+  { name: 'one blob of 31 MB', body: conversation(''), lift: DATA, isSpliced: true },
+  { name: 'the same, a CJK character in it', body: conversation('答'), lift: DATA, isSpliced: true },
   {
-    name: 'one blob of 31 MB',
-    body: completion(1, MEGABYTES_31, 20_000, 'an answer. '),
-    lift: EXPERTS,
-    isSpliced: true,
-  },
-  {
-    name: 'the same, a CJK character in it',
-    body: completion(1, MEGABYTES_31, 20_000, '答. '),
-    lift: EXPERTS,
-    isSpliced: true,
+    name: 'the same, ids lifted too',
+    body: conversation(''),
+    lift: { ...DATA, '/prompt_token_ids': 'int32', '/choices/*/token_ids': 'int32' },
+    areNumbersLifted: true,
   },
   { name: '8 choices', body: completion(8, MEGABYTES_31 / 8, 20_000, 'an answer. '), lift: EXPERTS },
   {
@@ -85,8 +115,11 @@ const CASES: readonly Case[] = [
 
 function plainly(body: Buffer, { areNumbersLifted = false }: Case): Completion {
   const value: Completion = JSON.parse(body.toString())
+  if (areNumbersLifted && Array.isArray(value.prompt_token_ids)) {
+    value.prompt_token_ids = Int32Array.from(value.prompt_token_ids)
+  }
   for (const choice of value.choices) {
-    choice.routed_experts = Buffer.from(String(choice.routed_experts), 'base64')
+    putBlob(choice, (text) => Buffer.from(text, 'base64'))
     if (!areNumbersLifted) continue
     if (Array.isArray(choice.token_ids)) choice.token_ids = Int32Array.from(choice.token_ids)
     if (Array.isArray(choice.logprobs)) choice.logprobs = Float64Array.from(choice.logprobs)
@@ -94,12 +127,19 @@ function plainly(body: Buffer, { areNumbersLifted = false }: Case): Completion {
   return value
 }
 
+function putBlob(choice: Choice, blobOf: (text: string) => Buffer): void {
+  const { routed_experts: experts } = choice
+  if (typeof experts === 'string') choice.routed_experts = blobOf(experts)
+  // oxlint-disable-next-line typescript/no-unsafe-type-assertion
+  else Object.assign(experts as object, { data: blobOf((experts as { readonly data: string }).data) })
+}
+
 function bufferOf(value: unknown): Buffer {
   if (Buffer.isBuffer(value)) return value
   throw new TypeError('no Buffer')
 }
 
-const PREFIX = Buffer.from('"routed_experts":"')
+const PREFIX = Buffer.from('"data":"')
 
 /** For one blob, whose key nobody writes otherwise. */
 function spliced(body: Buffer): Completion {
@@ -107,13 +147,13 @@ function spliced(body: Buffer): Completion {
   const end = body.indexOf(34, start)
   const blob = Buffer.from(body.toString('latin1', start, end), 'base64')
   const value: Completion = JSON.parse(body.toString('utf8', 0, start) + body.toString('utf8', end))
-  for (const choice of value.choices) choice.routed_experts = blob
+  for (const choice of value.choices) putBlob(choice, () => blob)
   return value
 }
 
 const snake = await startSnake('body.py')
 const sections = [
-  `Busy is the mean of the loop's time for a body, collections included; relief is that of JSON.parse and Buffer.from ÷ that of \`parse\`, to which the body is handed over (\`transfer\`), as one that was received is; and, for comparison, without that. Each call has a body of its own. The hand splice knows where the one blob stands. Python: CPU time of orjson.loads and pybase64, and of msgspec into structs with a bytes field, in the same rounds (${snake?.versions ?? 'no Python'}).`,
+  `Busy is the time of the loop for a body, in the median; relief is that of JSON.parse and Buffer.from ÷ that of \`parse\`, to which the body is handed over (\`transfer\`), as one that was received is; and, for comparison, without that. Each call has a body of its own, made before; calls follow each other, five in a row. Beside it the time that JSON.parse alone takes for the text that is left. The hand splice knows where the one blob stands. Python: CPU time of orjson.loads and pybase64, and of msgspec into structs with a bytes field, in the same rounds (${snake?.versions ?? 'no Python'}).`,
   table(await cases()),
   '## Eight at once\n\nThe longest the loop stood still, of 12 rounds, in the median.',
   table(await eight()),
@@ -132,8 +172,10 @@ async function cases(): Promise<string[][]> {
       'splice busy ms',
       'parse, copied, busy ms',
       'parse busy ms',
+      'of which JSON.parse',
       'relief',
-      'relief, minima',
+      'minima',
+      'means',
       'splice ÷ parse',
       'plain latency ms',
       'parse latency ms',
@@ -157,19 +199,24 @@ async function cases(): Promise<string[][]> {
     const contenders: Contender[] = [plainer, handedOver, ours]
     if (isSpliced) contenders.push({ name: 'splice', prepare, run: async (own) => spliced(bufferOf(own)) })
     // One body is handed over once.
-    const [plain, own, copied, splice] = await takeTurns(contenders, isSmall ? TURNS : { ...TURNS, leastRunMs: 0 })
+    const runs = await (isSmall ? takeTurns(contenders, TURNS) : inRows(contenders, ROUNDS, CALLS))
+    const [plain, own, copied, splice] = runs
     if (plain === undefined || own === undefined || copied === undefined) throw new Error('contenders are missing')
     const { cpu, loads, structs } = await inRounds(handedOver, body)
+    const ratio = (of: (values: readonly number[]) => number): string =>
+      `${(of(plain.busyMs) / of(own.busyMs)).toFixed(1)}×`
     rows.push([
       name,
       (body.length / 1e6).toFixed(2),
-      mean(plain.busyMs).toFixed(3),
-      splice === undefined ? '' : mean(splice.busyMs).toFixed(3),
-      mean(copied.busyMs).toFixed(3),
-      mean(own.busyMs).toFixed(3),
-      `${(mean(plain.busyMs) / mean(own.busyMs)).toFixed(1)}×`,
-      `${(Math.min(...plain.busyMs) / Math.min(...own.busyMs)).toFixed(1)}×`,
-      splice === undefined ? '' : `${(mean(splice.busyMs) / mean(own.busyMs)).toFixed(1)}×`,
+      median(plain.busyMs).toFixed(3),
+      splice === undefined ? '' : median(splice.busyMs).toFixed(3),
+      median(copied.busyMs).toFixed(3),
+      median(own.busyMs).toFixed(3),
+      (await restMs(given)).toFixed(3),
+      ratio(median),
+      ratio((values) => Math.min(...values)),
+      ratio(mean),
+      splice === undefined ? '' : `${(median(splice.busyMs) / median(own.busyMs)).toFixed(1)}×`,
       median(plain.wallMs).toFixed(2),
       median(own.wallMs).toFixed(2),
       cpu.toFixed(2),
@@ -178,6 +225,18 @@ async function cases(): Promise<string[][]> {
     ])
   }
   return rows
+}
+
+/** What JSON.parse takes for what is left of a body. */
+async function restMs({ body, lift }: Case): Promise<number> {
+  const { json } = await split(body, { lift })
+  const text = json.toString()
+  const times = Array.from({ length: 25 }, () => {
+    const start = performance.now()
+    JSON.parse(text)
+    return performance.now() - start
+  })
+  return median(times)
 }
 
 interface Rounds {
@@ -195,8 +254,10 @@ async function inRounds(ours: Contender, body: Buffer): Promise<Rounds> {
     await snake.ask(path)
   }
   for (let round = 0; round < SNAKE_RUNS; round += 1) {
+    const prepared = await ours.prepare?.()
+    await swept()
     const before = process.cpuUsage()
-    await runOf(ours, 1)
+    await ours.run(prepared)
     const { user, system } = process.cpuUsage(before)
     own?.push((user + system) / 1000)
     if (snake === undefined) continue
@@ -250,56 +311,50 @@ async function stallOf(run: () => Promise<unknown>): Promise<number> {
 }
 
 async function overHttp(): Promise<string[][]> {
-  const rows = [
-    [
-      'body',
-      'response.json() and Buffer.from, busy ms',
-      'parse(response.body), busy ms',
-      'relief',
-      'reading response.body alone, busy ms',
-    ],
-  ]
+  const rows = [['body', 'way', 'busy ms', 'response.json() ÷ this']]
   for (const given of CASES.slice(0, 2)) {
     const { url, stop } = await serve(given.body)
-    const plain: Contender = {
-      name: 'plain',
+    const { lift } = given
+    const fetched = (name: string, run: (response: Response) => unknown): Contender => ({
+      name,
       prepare: () => fetch(url),
-      run: async (response) => {
+      run: (response) => {
         if (!(response instanceof Response)) throw new TypeError('no response')
+        return run(response)
+      },
+    })
+    const got = (name: string, run: (message: IncomingMessage) => unknown): Contender => ({
+      name,
+      prepare: () => new Promise((resolve) => get(url, resolve)),
+      run: (message) => {
+        if (!(message instanceof IncomingMessage)) throw new TypeError('no message')
+        return run(message)
+      },
+    })
+    const contenders = [
+      fetched('await response.json(), Buffer.from', async (response) => {
         // What the server sends is a completion.
         // oxlint-disable-next-line typescript/no-unsafe-type-assertion
         const value = (await response.json()) as Completion
-        for (const choice of value.choices) choice.routed_experts = Buffer.from(String(choice.routed_experts), 'base64')
+        for (const choice of value.choices) putBlob(choice, (text) => Buffer.from(text, 'base64'))
         return value
-      },
-    }
-    const ours: Contender = {
-      name: 'parse',
-      prepare: () => fetch(url),
-      run: async (response) => {
-        if (!(response instanceof Response) || response.body === null) throw new TypeError('no response')
-        return await parse(response.body, { lift: given.lift })
-      },
-    }
-    const reading: Contender = {
-      name: 'reading',
-      prepare: () => fetch(url),
-      run: async (response) => {
-        if (!(response instanceof Response) || response.body === null) throw new TypeError('no response')
-        const reader = response.body.getReader()
-        while (!(await reader.read()).done);
-      },
-    }
-    const [other, own, least] = await takeTurns([plain, ours, reading], { ...TURNS, leastRunMs: 0 })
-    if (other === undefined || own === undefined || least === undefined) throw new Error('contenders are missing')
+      }),
+      fetched('parse(response.body)', ({ body }) => parse(body ?? [], { lift })),
+      fetched('reading response.body, no more', async ({ body }) => {
+        const reader = body?.getReader()
+        while ((await reader?.read())?.done === false);
+      }),
+      got('parse(IncomingMessage)', (message) => parse(message, { lift })),
+      got('reading IncomingMessage, no more', async (message) => {
+        await once(message.resume(), 'end')
+      }),
+    ]
+    const runs = await takeTurns(contenders, { ...TURNS, leastRunMs: 0 })
     stop()
-    rows.push([
-      given.name,
-      mean(other.busyMs).toFixed(2),
-      mean(own.busyMs).toFixed(2),
-      `${(mean(other.busyMs) / mean(own.busyMs)).toFixed(1)}×`,
-      mean(least.busyMs).toFixed(2),
-    ])
+    const plain = median(runs[0]?.busyMs ?? [])
+    for (const { name, busyMs } of runs) {
+      rows.push([given.name, name, median(busyMs).toFixed(2), `${(plain / median(busyMs)).toFixed(1)}×`])
+    }
   }
   return rows
 }

@@ -9,7 +9,7 @@ import { existsSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { concatExperts, type ExpertsTurn, type RoutedExperts } from '../src/index.ts'
-import { median, report, runOf, sum, table, type Contender, type Runs } from './measure.ts'
+import { inRows, median, report, runOf, sum, swept, table, type Contender } from './measure.ts'
 import { startSnake } from './snake.ts'
 
 const ROUNDS = 8
@@ -157,7 +157,7 @@ async function compared(given: Rollout): Promise<string> {
     const { result } = await runOf(contender, 1)
     if (!(result instanceof Uint8Array) || !expected.equals(result)) throw new Error(`${contender.name}: other experts`)
   }
-  const runs = await inTurns(contenders)
+  const runs = await inRows(contenders, ROUNDS, CALLS)
   const first = median(runs[0]?.busyMs ?? [])
   const { own, theirs } = await inRounds(bytes, given, expected)
   const rows = [['way', 'busy ms', 'ours ÷ this', 'wall ms', 'CPU ms, all threads, results kept']]
@@ -173,33 +173,6 @@ async function compared(given: Rollout): Promise<string> {
   if (theirs !== undefined)
     rows.push([`numpy over pybase64: ours ${(own / theirs).toFixed(2)} of it`, '', '', '', theirs.toFixed(2)])
   return table(rows)
-}
-
-/**
- * Contenders take turns, each of several calls in a row on inputs that were made before, the first not counted. What
- * making them left is collected before the calls, so that each pays for its own collections alone.
- */
-async function inTurns(contenders: readonly Contender[]): Promise<Runs[]> {
-  const runs = contenders.map(({ name }): Runs => ({ name, busyMs: [], wallMs: [] }))
-  for (let round = 0; round < ROUNDS; round += 1) {
-    for (const [index, { name, prepare, run }] of contenders.entries()) {
-      const inputs = Array.from({ length: CALLS + 1 }, () => prepare?.())
-      await swept()
-      for (const [call, input] of inputs.entries()) {
-        const { busyMs, wallMs } = await runOf({ name, run: () => run(input) }, 1)
-        inputs[call] = undefined
-        if (round === 0 || call === 0) continue
-        runs[index]?.busyMs.push(busyMs)
-        runs[index]?.wallMs.push(wallMs)
-      }
-    }
-  }
-  return runs
-}
-
-async function swept(): Promise<void> {
-  globalThis.gc?.()
-  await new Promise((resolve) => setTimeout(resolve, 5))
 }
 
 /** CPU time: a call of ours, one of theirs, and so on. */

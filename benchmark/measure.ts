@@ -111,6 +111,35 @@ export async function takeTurns(contenders: readonly Contender[], turns: Turns):
   return taken.map(({ runs }) => runs)
 }
 
+/**
+ * For calls that take what was made for them. Contenders take turns, each of several calls in a row on inputs made before,
+ * the first not counted. What making them left is collected before the calls, so that each pays for its own collections.
+ */
+export async function inRows(contenders: readonly Contender[], rounds: number, calls: number): Promise<Runs[]> {
+  const runs = contenders.map(({ name }): Runs => ({ name, busyMs: [], wallMs: [] }))
+  for (let round = 0; round < rounds; round += 1) {
+    for (const [index, { name, prepare, run }] of contenders.entries()) {
+      const inputs: unknown[] = []
+      for (let call = 0; call <= calls; call += 1) inputs.push(await prepare?.())
+      await swept()
+      for (const [call, input] of inputs.entries()) {
+        const { busyMs, wallMs } = await runOf({ name, run: () => run(input) }, 1)
+        inputs[call] = undefined
+        if (round === 0 || call === 0) continue
+        runs[index]?.busyMs.push(busyMs)
+        runs[index]?.wallMs.push(wallMs)
+      }
+    }
+  }
+  return runs
+}
+
+/** With nothing to collect left; where the process may say so. */
+export async function swept(): Promise<void> {
+  globalThis.gc?.()
+  await sleep(5)
+}
+
 const RUNS_IN_A_ROW = 4
 const WARM_ROUNDS = 2
 

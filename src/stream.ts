@@ -1,5 +1,6 @@
 /** Streams of either kind, read so that an abort ends them at once. */
 
+import { finished, Readable } from 'node:stream'
 import { onAbort } from './signal.ts'
 
 export function isStream(value: unknown): value is AsyncIterable<unknown> {
@@ -16,6 +17,10 @@ export async function readStream(
   signal: AbortSignal | undefined,
   take: (chunk: unknown) => void,
 ): Promise<void> {
+  if (stream instanceof Readable) {
+    await readNode(stream, signal, take)
+    return
+  }
   const reader = open(stream)
   const abortable = signal === undefined ? undefined : new Abortable(signal)
   let isAtEnd = false
@@ -37,6 +42,44 @@ export async function readStream(
   }
 }
 
+/** By its events: a promise for each chunk would cost more than to copy it. */
+async function readNode(
+  stream: Readable,
+  signal: AbortSignal | undefined,
+  take: (chunk: unknown) => void,
+): Promise<void> {
+  let stop: (reason: unknown) => void = () => undefined
+  const forget = signal === undefined ? undefined : onAbort(signal, () => stop(signal.reason))
+  try {
+    await new Promise<void>((resolve, reject) => {
+      stop = (reason) => {
+        reject(reason)
+        stream.off('data', add)
+        ignoreFailure(() => stream.destroy())
+      }
+      const add = (chunk: unknown): void => {
+        try {
+          take(chunk)
+        } catch (error) {
+          stop(error)
+        }
+      }
+      finished(stream, { writable: false }, (error) => {
+        stream.off('data', add)
+        if (isNothing(error)) resolve()
+        else reject(error)
+      })
+      stream.on('data', add)
+    })
+  } finally {
+    forget?.()
+  }
+}
+
+function isNothing(error: unknown): error is null | undefined {
+  return error === null || error === undefined
+}
+
 interface Reader {
   next(): Promise<{ readonly done?: boolean | undefined; readonly value?: unknown }>
   cancel(reason: unknown): unknown
@@ -48,7 +91,7 @@ function open(stream: AsyncIterable<unknown>): Reader {
   const iterator = stream[Symbol.asyncIterator]()
   return {
     next: async () => iterator.next(),
-    // A Node stream's iterator would first wait for the chunk under way.
+    // As that of a stream that is like Node's: its iterator would first wait for the chunk under way.
     cancel: () =>
       'destroy' in stream && typeof stream.destroy === 'function' ? stream.destroy() : iterator.return?.(),
     release: () => undefined,
