@@ -1,0 +1,168 @@
+//! Files with errors that say what was tried on which of them.
+
+use std::error::Error;
+use std::ffi::OsString;
+use std::fs::{File, Metadata, OpenOptions};
+use std::path::{Path, PathBuf};
+use std::{fmt, fs, io};
+
+use crate::repair::Durability;
+
+/// A system call that failed.
+#[derive(Debug)]
+pub struct FileError {
+    pub syscall: &'static str,
+    pub path: PathBuf,
+    pub source: io::Error,
+}
+
+impl fmt::Display for FileError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} '{}': {}", self.syscall, self.path.display(), self.source)
+    }
+}
+
+impl Error for FileError {
+    fn source(&self) -> Option<&(dyn Error + 'static)> {
+        Some(&self.source)
+    }
+}
+
+/// Adds to an error what was tried.
+pub(crate) fn failed<'a>(
+    syscall: &'static str,
+    path: &'a Path,
+) -> impl Fn(io::Error) -> FileError + 'a {
+    move |source| FileError { syscall, path: path.to_owned(), source }
+}
+
+/// A regular file; none where there is no file of that name.
+pub(crate) fn open(path: &Path, is_written: bool) -> Result<Option<File>, FileError> {
+    let mut options = OpenOptions::new();
+    options.read(true).write(is_written);
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::OpenOptionsExt;
+        // A FIFO nobody writes to would be waited for.
+        options.custom_flags(libc::O_NONBLOCK | libc::O_NOCTTY);
+    }
+    match options.open(path) {
+        Ok(file) => Ok(Some(file)),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(failed("open", path)(error)),
+    }
+}
+
+/// Refuses what is no regular file, with the error that reading it at an offset has.
+pub(crate) fn metadata(file: &File, path: &Path) -> Result<Metadata, FileError> {
+    let metadata = file.metadata().map_err(failed("fstat", path))?;
+    if metadata.is_file() {
+        return Ok(metadata);
+    }
+    let error =
+        if metadata.is_dir() { io::ErrorKind::IsADirectory } else { io::ErrorKind::NotSeekable };
+    Err(failed("read", path)(os_error(error)))
+}
+
+/// With the system's number, which JavaScript knows it by.
+#[cfg(unix)]
+fn os_error(kind: io::ErrorKind) -> io::Error {
+    let number = if kind == io::ErrorKind::IsADirectory { libc::EISDIR } else { libc::ESPIPE };
+    io::Error::from_raw_os_error(number)
+}
+
+#[cfg(not(unix))]
+fn os_error(kind: io::ErrorKind) -> io::Error {
+    kind.into()
+}
+
+/// A new file, which nobody else can read before [`give_mode`].
+pub(crate) fn create_new(path: &Path) -> Result<File, FileError> {
+    let mut options = OpenOptions::new();
+    options.write(true).create_new(true);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    options.open(path).map_err(failed("open", path))
+}
+
+#[cfg(unix)]
+pub(crate) fn give_mode(file: &File, model: &Metadata, path: &Path) -> Result<(), FileError> {
+    file.set_permissions(model.permissions()).map_err(failed("fchmod", path))
+}
+
+/// There is none: who may read a file is its folder's matter.
+#[cfg(not(unix))]
+pub(crate) fn give_mode(_file: &File, _model: &Metadata, _path: &Path) -> Result<(), FileError> {
+    Ok(())
+}
+
+pub(crate) fn write_at(
+    file: &File,
+    bytes: &[u8],
+    offset: u64,
+    path: &Path,
+) -> Result<(), FileError> {
+    #[cfg(unix)]
+    let written = std::os::unix::fs::FileExt::write_all_at(file, bytes, offset);
+    #[cfg(not(unix))]
+    let written = {
+        use std::io::{Seek, SeekFrom, Write};
+
+        let mut file = file;
+        file.seek(SeekFrom::Start(offset)).and_then(|_| file.write_all(bytes))
+    };
+    written.map_err(failed("write", path))
+}
+
+pub(crate) fn sync(file: &File, durability: Durability, path: &Path) -> Result<(), FileError> {
+    match durability {
+        Durability::None => Ok(()),
+        Durability::Data => file.sync_data().map_err(failed("fdatasync", path)),
+        // On macOS this is F_FULLFSYNC.
+        Durability::Full => file.sync_all().map_err(failed("fsync", path)),
+    }
+}
+
+/// Makes the name of a new file durable.
+#[cfg(unix)]
+pub(crate) fn sync_folder_of(path: &Path, durability: Durability) -> Result<(), FileError> {
+    if durability == Durability::None {
+        return Ok(());
+    }
+    let folder = match path.parent() {
+        Some(folder) if !folder.as_os_str().is_empty() => folder,
+        _ => Path::new("."),
+    };
+    let opened = File::open(folder).map_err(failed("open", folder))?;
+    opened.sync_all().map_err(failed("fsync", folder))
+}
+
+/// Names cannot be synced there.
+#[cfg(not(unix))]
+pub(crate) fn sync_folder_of(_path: &Path, _durability: Durability) -> Result<(), FileError> {
+    Ok(())
+}
+
+/// As many links as Linux follows.
+const MOST_LINKS: usize = 40;
+
+/// The file that `path` links to, whatever its folders are. A name that is no link costs one call.
+pub(crate) fn real_path(path: &Path) -> Result<PathBuf, FileError> {
+    let mut real = path.to_owned();
+    for _ in 0..MOST_LINKS {
+        match fs::read_link(&real) {
+            // Beside the link, where it is relative.
+            Ok(target) => real = real.parent().unwrap_or(Path::new("")).join(target),
+            Err(error) if error.kind() == io::ErrorKind::InvalidInput => break,
+            Err(error) => return Err(failed("readlink", path)(error)),
+        }
+    }
+    Ok(real)
+}
+
+/// `path` with `ending` behind it.
+pub(crate) fn with_ending(path: &Path, ending: &str) -> PathBuf {
+    let mut name = OsString::from(path);
+    name.push(ending);
+    name.into()
+}

@@ -1,0 +1,84 @@
+//! The lock that keeps two writers off one file: advisory, of the file itself, gone with the process that holds it.
+
+use std::fs::File;
+use std::io;
+use std::path::Path;
+
+use crate::file::{FileError, failed};
+
+/// What the errors of [`lock`] say was tried.
+pub const LOCK_SYSCALL: &str = "flock";
+
+/// True if the lock is had now, for as long as the handle is open; false while another handle of the file has it, of this
+/// process or another.
+///
+/// # Errors
+/// Where the file system has no locks.
+pub fn lock(file: &File, path: &Path) -> Result<bool, FileError> {
+    try_lock(file).map_err(failed(LOCK_SYSCALL, path))
+}
+
+/// Of the open file and not of the process, as `fcntl` locks are: those end with any handle of the process.
+#[cfg(unix)]
+fn try_lock(file: &File) -> io::Result<bool> {
+    use std::os::fd::AsRawFd;
+
+    // SAFETY: the descriptor is open as long as `file` is borrowed, and no memory is passed.
+    if unsafe { libc::flock(file.as_raw_fd(), libc::LOCK_EX | libc::LOCK_NB) } == 0 {
+        return Ok(true);
+    }
+    let error = io::Error::last_os_error();
+    if error.kind() == io::ErrorKind::WouldBlock { Ok(false) } else { Err(error) }
+}
+
+#[cfg(windows)]
+fn try_lock(file: &File) -> io::Result<bool> {
+    use std::os::windows::io::AsRawHandle;
+
+    let mut place =
+        Overlapped { low: u32::MAX - 1, high: i32::MAX as u32, ..Overlapped::default() };
+    let flags = LOCKFILE_EXCLUSIVE_LOCK | LOCKFILE_FAIL_IMMEDIATELY;
+    // SAFETY: the handle is open as long as `file` is borrowed, `place` outlives the call, which does not wait.
+    if unsafe { LockFileEx(file.as_raw_handle(), flags, 0, 1, 0, &raw mut place) } != 0 {
+        return Ok(true);
+    }
+    let error = io::Error::last_os_error();
+    if error.raw_os_error() == Some(ERROR_LOCK_VIOLATION) { Ok(false) } else { Err(error) }
+}
+
+#[cfg(windows)]
+const LOCKFILE_FAIL_IMMEDIATELY: u32 = 1;
+#[cfg(windows)]
+const LOCKFILE_EXCLUSIVE_LOCK: u32 = 2;
+#[cfg(windows)]
+const ERROR_LOCK_VIOLATION: i32 = 33;
+
+/// `OVERLAPPED`. The locked byte lies past any data, as nobody could read a locked one.
+#[cfg(windows)]
+#[repr(C)]
+#[derive(Default)]
+struct Overlapped {
+    internal: usize,
+    internal_high: usize,
+    low: u32,
+    high: u32,
+    event: usize,
+}
+
+#[cfg(windows)]
+#[link(name = "kernel32")]
+unsafe extern "system" {
+    fn LockFileEx(
+        file: std::os::windows::io::RawHandle,
+        flags: u32,
+        reserved: u32,
+        low: u32,
+        high: u32,
+        place: *mut Overlapped,
+    ) -> i32;
+}
+
+#[cfg(not(any(unix, windows)))]
+fn try_lock(_file: &File) -> io::Result<bool> {
+    Err(io::ErrorKind::Unsupported.into())
+}
