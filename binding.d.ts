@@ -80,6 +80,14 @@ export declare class Lexicon {
   add(text: string): number
 }
 
+/** JavaScript's end. */
+export declare class Progress {
+  constructor()
+  get bytes(): number
+  /** Zero before the task has begun. */
+  get total(): number
+}
+
 /**
  * Where small results are made, one behind the other. `src/capture` gives new memory when it is full or was
  * transferred away.
@@ -250,6 +258,17 @@ export interface Failure {
   offset?: number
   pointer?: string
   turn?: number
+  path?: string
+  /** Of the system, as libuv numbers its errors: what the code and most of the message come from. */
+  errno?: number
+  syscall?: string
+}
+
+/** What success has survived. */
+export declare enum FileDurability {
+  None = 0,
+  Data = 1,
+  Full = 2,
 }
 
 /** Writes what is left of the body to `json`, and its values to `memories`; tells whether what is left is ASCII (1). */
@@ -334,8 +353,50 @@ export declare function releaseIdle(milliseconds: number): Promise<number | Fail
 /** Gives back a slot that was reserved and not claimed. */
 export declare function releaseSlot(): void
 
+export declare enum RepairAction {
+  None = 0,
+  Terminated = 1,
+  Quarantined = 2,
+  Truncated = 3,
+  Isolated = 4,
+}
+
+export interface Repaired {
+  action: RepairAction
+  cause?: RowCause
+  sizeBefore: number
+  size: number
+  offset?: number
+  tornBytes: number
+  sidecar?: string
+  /** Of each the offset, the length, and the `RowCause`. */
+  badRows: Array<number>
+}
+
+/** Makes the file at `path` safe to append to, or says what that would take. */
+export declare function repairFile(path: string, settings: RepairSettings, progress?: Progress | undefined | null, stop?: Stop | undefined | null): Promise<Repaired | Failure>
+
+export interface RepairSettings {
+  policy: TailPolicy
+  /** Where to look for bad rows from. */
+  verifyFrom?: number
+  durability: FileDurability
+  locks: boolean
+}
+
 /** Reserves a slot for the task that this thread launches next. */
 export declare function reserveSlot(lane: Lane, regardless: boolean): boolean
+
+/** Why a row or a tail is not as it should be. */
+export declare enum RowCause {
+  Unterminated = 0,
+  Partial = 1,
+  Nul = 2,
+  Utf8 = 3,
+  Garbage = 4,
+  Glued = 5,
+  Nonstandard = 6,
+}
 
 /** Looks at what `source` gathered; tells how long the JSON is that is left when all is lifted. */
 export declare function scanBody(body: BodyText, source: Source, stop?: Stop | undefined | null): Promise<number | Failure>
@@ -348,6 +409,14 @@ export declare function setConcurrency(concurrency: number, onlyIfUnset: boolean
 
 /** Segments that are idle are let go by `src/capture`. */
 export declare function setMaxIdleBytes(bytes: number): void
+
+export declare enum TailPolicy {
+  Quarantine = 0,
+  Truncate = 1,
+  Isolate = 2,
+  Strict = 3,
+  Report = 4,
+}
 
 /** Fills `out`, which has the size that `encodeTape` told, with its result. */
 export declare function takeSpill(tape: TapeParts, out: Uint8Array, stop?: Stop | undefined | null): Promise<number | Failure>

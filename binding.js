@@ -773,13 +773,14 @@ if (
   }
 }
 
-const { Base64Decoder, BodyText, ExpertsTurns, Fragment, KeptParts, Lexicon, Slab, Source, Stop, TapeParts, TapeSegment, Base64Alphabet, Base64Mode, bindDesk, decodeBase64, decodeBase64InPlace, decodeBase64Part, decodeBase64Sync, decodeBase64TextSync, encodeBase64, encodeBase64Sync, encodeTape, encodeTapeSync, ExpertsDtype, ExpertsFill, ExpertsForm, fillBody, fillBodySync, fillExperts, fillExpertsSync, idleBytes, Lane, Layout, Lift, lookAtExperts, lookAtExpertsSync, maxIdleBytes, poolStats, prewarm, releaseIdle, releaseSlot, reserveSlot, scanBody, scanBodySync, setConcurrency, setMaxIdleBytes, takeSpill, takeSpillSync, VERSION } = nativeBinding
+const { Base64Decoder, BodyText, ExpertsTurns, Fragment, KeptParts, Lexicon, Progress, Slab, Source, Stop, TapeParts, TapeSegment, Base64Alphabet, Base64Mode, bindDesk, decodeBase64, decodeBase64InPlace, decodeBase64Part, decodeBase64Sync, decodeBase64TextSync, encodeBase64, encodeBase64Sync, encodeTape, encodeTapeSync, ExpertsDtype, ExpertsFill, ExpertsForm, FileDurability, fillBody, fillBodySync, fillExperts, fillExpertsSync, idleBytes, Lane, Layout, Lift, lookAtExperts, lookAtExpertsSync, maxIdleBytes, poolStats, prewarm, releaseIdle, releaseSlot, RepairAction, repairFile, reserveSlot, RowCause, scanBody, scanBodySync, setConcurrency, setMaxIdleBytes, TailPolicy, takeSpill, takeSpillSync, VERSION } = nativeBinding
 export { Base64Decoder }
 export { BodyText }
 export { ExpertsTurns }
 export { Fragment }
 export { KeptParts }
 export { Lexicon }
+export { Progress }
 export { Slab }
 export { Source }
 export { Stop }
@@ -800,6 +801,7 @@ export { encodeTapeSync }
 export { ExpertsDtype }
 export { ExpertsFill }
 export { ExpertsForm }
+export { FileDurability }
 export { fillBody }
 export { fillBodySync }
 export { fillExperts }
@@ -815,11 +817,15 @@ export { poolStats }
 export { prewarm }
 export { releaseIdle }
 export { releaseSlot }
+export { RepairAction }
+export { repairFile }
 export { reserveSlot }
+export { RowCause }
 export { scanBody }
 export { scanBodySync }
 export { setConcurrency }
 export { setMaxIdleBytes }
+export { TailPolicy }
 export { takeSpill }
 export { takeSpillSync }
 export { VERSION }

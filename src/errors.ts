@@ -1,4 +1,4 @@
-import { inspect } from 'node:util'
+import { getSystemErrorMap, inspect } from 'node:util'
 
 /** Stable identifiers. Messages may change, codes do not. */
 export type ErrorCode =
@@ -70,6 +70,13 @@ export function outOfRange(name: string, range: string, value: unknown): RangeEr
     `The value of "${name}" is out of range. It must be ${range}. Received ${inspected(value)}`,
   )
   return Object.assign(error, { code: 'ERR_OUT_OF_RANGE' })
+}
+
+/** What the system refused, as Node's fs words it. `errno` is libuv's, `hint` ends the message. */
+export function systemError(errno: number, syscall: string, path: string, hint = ''): Error {
+  const [code, text] = getSystemErrorMap().get(errno) ?? [`Unknown system error ${errno}`, 'unknown error']
+  const error = new Error(`${code}: ${text}, ${syscall} '${path}'${hint}`)
+  return Object.assign(error, { errno, code, syscall, path })
 }
 
 function kindOf(name: string): string {

@@ -13,6 +13,15 @@ export {
 } from './experts.ts'
 export { OffloopError, type ErrorCode } from './errors.ts'
 export { capture, createEncoder, encode, encodeLines, encodeMsgpack, encodeSync, type Encoder } from './json.ts'
+export {
+  repair,
+  type BadRow,
+  type BadRowCause,
+  type Durability,
+  type RepairOptions,
+  type RepairReport,
+  type TailPolicy,
+} from './jsonl/repair.ts'
 export type { EncodeLinesOptions, EncodeOptions, MsgpackOptions } from './forms.ts'
 export type { Snapshot } from './snapshot.ts'
 export { rawJson, RawJson } from './capture/raw.ts'

@@ -1,7 +1,7 @@
 /** The one importer of the addon. What fails there comes back as data, and becomes an error here, with the caller's stack. */
 
 import { __napiBindingTarget, VERSION, type Failure } from '../binding.js'
-import { OffloopError, type ErrorCode } from './errors.ts'
+import { OffloopError, systemError, type ErrorCode } from './errors.ts'
 
 export {
   Base64Alphabet,
@@ -22,6 +22,7 @@ export {
   ExpertsFill,
   ExpertsForm,
   ExpertsTurns,
+  FileDurability,
   fillBody,
   fillBodySync,
   fillExperts,
@@ -38,9 +39,13 @@ export {
   maxIdleBytes,
   poolStats,
   prewarm,
+  Progress,
   releaseIdle,
   releaseSlot,
+  RepairAction,
+  repairFile,
   reserveSlot,
+  RowCause,
   scanBody,
   scanBodySync,
   setConcurrency,
@@ -48,12 +53,20 @@ export {
   Slab,
   Source,
   Stop,
+  TailPolicy,
   takeSpill,
   takeSpillSync,
   TapeParts,
   TapeSegment,
 } from '../binding.js'
-export type { ExpertsHints as NativeHints, ExpertsRules, Failure, Planned } from '../binding.js'
+export type {
+  ExpertsHints as NativeHints,
+  ExpertsRules,
+  Failure,
+  Planned,
+  Repaired,
+  RepairSettings,
+} from '../binding.js'
 
 export const version: string = VERSION
 export const backend: 'native' | 'wasm' = __napiBindingTarget === 'native' ? 'native' : 'wasm'
@@ -62,9 +75,13 @@ export const backend: 'native' | 'wasm' = __napiBindingTarget === 'native' ? 'na
 export const ABORTED = 'ABORT_ERR'
 
 /** What the addon did, or the error of why it could not. */
-export function unwrap<T extends number>(outcome: T | Failure): T {
-  if (typeof outcome === 'object') throw errorOf(outcome)
+export function unwrap<T extends number | object>(outcome: T | Failure): T {
+  if (isFailure(outcome)) throw errorOf(outcome)
   return outcome
+}
+
+function isFailure(outcome: number | object): outcome is Failure {
+  return typeof outcome === 'object' && 'code' in outcome
 }
 
 /** Throws what a method of the addon reports. */
@@ -72,8 +89,10 @@ export function check(failure: Failure | null): void {
   if (failure !== null) throw errorOf(failure)
 }
 
-export function errorOf({ code, message, offset, pointer, turn }: Failure): OffloopError {
+export function errorOf(failure: Failure): Error {
+  const { code, message, offset, pointer, turn, path = '', errno, syscall = '' } = failure
+  if (errno !== undefined) return systemError(errno, syscall, path, message)
   // The addon's table of codes holds those of the contract alone, a test compares them.
   // oxlint-disable-next-line typescript/no-unsafe-type-assertion
-  return new OffloopError(code as ErrorCode, message, { offset, pointer, turn })
+  return new OffloopError(code as ErrorCode, message, { offset, pointer, turn, path: failure.path })
 }

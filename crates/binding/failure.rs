@@ -5,7 +5,10 @@ use offloop_base64::{DecodeError, EncodeError};
 use offloop_body::ScanError;
 use offloop_experts::{PayloadError, PlanError};
 use offloop_json::{CheckError, Malformed, TooLarge, TranscodeError};
+use offloop_jsonl::{FileError, LOCK_SYSCALL, RepairError};
 use offloop_memory::OutOfMemory;
+
+use crate::errno::errno;
 
 /// What `native.ts` makes an error of.
 #[napi(object, object_from_js = false)]
@@ -16,6 +19,10 @@ pub struct Failure {
     pub offset: Option<f64>,
     pub pointer: Option<String>,
     pub turn: Option<f64>,
+    pub path: Option<String>,
+    /// Of the system, as libuv numbers its errors: what the code and most of the message come from.
+    pub errno: Option<i32>,
+    pub syscall: Option<&'static str>,
 }
 
 /// The one table from causes to codes.
@@ -25,7 +32,12 @@ pub enum Cause {
     Json,
     Lift,
     Experts,
+    Torn,
+    Corrupt,
+    Locked,
     TooLarge,
+    /// A file system's, which has an `errno`: `native.ts` knows its code.
+    System,
     /// The caller's signal: `native.ts` throws its reason.
     Aborted,
     Internal,
@@ -38,7 +50,11 @@ impl Cause {
             Self::Json => "ERR_OFFLOOP_JSON",
             Self::Lift => "ERR_OFFLOOP_LIFT",
             Self::Experts => "ERR_OFFLOOP_EXPERTS",
+            Self::Torn => "ERR_OFFLOOP_TORN",
+            Self::Corrupt => "ERR_OFFLOOP_CORRUPT",
+            Self::Locked => "ERR_OFFLOOP_LOCKED",
             Self::TooLarge => "ERR_OFFLOOP_TOO_LARGE",
+            Self::System => "ERR_SYSTEM_ERROR",
             Self::Aborted => "ABORT_ERR",
             Self::Internal => "ERR_OFFLOOP_INTERNAL",
         }
@@ -53,7 +69,23 @@ impl Failure {
             offset: None,
             pointer: None,
             turn: None,
+            path: None,
+            errno: None,
+            syscall: None,
         }
+    }
+
+    /// Of a repair of the file at `path`.
+    pub fn of_repair(error: RepairError, path: &str) -> Self {
+        let (cause, offset) = match error {
+            RepairError::File(error) => return error.into(),
+            RepairError::Stopped => return Self::new(Cause::Aborted, error.to_string()),
+            RepairError::Torn { offset } => (Cause::Torn, Some(offset as f64)),
+            RepairError::Corrupt { offset } => (Cause::Corrupt, Some(offset as f64)),
+            RepairError::Locked | RepairError::Unsettled => (Cause::Locked, None),
+        };
+        let message = format!("{error}: '{path}'");
+        Self { offset, path: Some(path.to_owned()), ..Self::new(cause, message) }
     }
 }
 
@@ -101,6 +133,19 @@ impl From<PlanError> for Failure {
         Self {
             turn: Some(turn as f64),
             ..Self::new(Cause::Experts, format!("turn {turn}: {error}"))
+        }
+    }
+}
+
+/// The message is what `native.ts` adds to the system's.
+impl From<FileError> for Failure {
+    fn from(error: FileError) -> Self {
+        let hint = if error.syscall == LOCK_SYSCALL { " (`lock: false` does without)" } else { "" };
+        Self {
+            path: Some(error.path.to_string_lossy().into_owned()),
+            errno: Some(errno(&error.source)),
+            syscall: Some(error.syscall),
+            ..Self::new(Cause::System, hint)
         }
     }
 }

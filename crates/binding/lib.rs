@@ -4,13 +4,16 @@
 
 mod base64;
 mod body;
+mod errno;
 mod experts;
 mod failure;
 mod guard;
 #[cfg(feature = "test-hooks")]
 mod hooks;
 mod json;
+mod jsonl;
 mod memory;
+mod progress;
 mod result;
 mod slot;
 mod source;
