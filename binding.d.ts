@@ -86,6 +86,17 @@ export declare class Progress {
   get bytes(): number
   /** Zero before the task has begun. */
   get total(): number
+  /** Where the task counts them. */
+  get rows(): number
+}
+
+/** The rows of a file, read a batch at a time. */
+export declare class RowsReader {
+  /** Of the file at `path`: from `from` on, the `last` alone; the values of `fields`, or bytes; some `block` bytes at a time. */
+  constructor(path: string, from: number, last: number | undefined | null, fields: Array<string> | undefined | null, block: number)
+  /** The first of the fields that is no pointer, if there is one. */
+  get wrongPointer(): WrongPointer | null
+  close(): void
 }
 
 /**
@@ -171,6 +182,17 @@ export declare enum Base64Mode {
 
 /** A function that writes the JSON of `segment` into the slab. */
 export declare function bindDesk(header: Uint8Array, segment: TapeSegment, lexicon: Lexicon, slab: Slab): () => void
+
+/** Fills the memory whose sizes the last batch told. */
+export declare function copyRows(reader: RowsReader, memories: Array<Uint8Array>, stop?: Stop | undefined | null): Promise<number | Failure>
+
+export interface Counted {
+  name: string
+  count: number
+}
+
+/** Counts what a file holds. */
+export declare function countRows(path: string, progress?: Progress | undefined | null, stop?: Stop | undefined | null): Promise<RowsCounted | Failure>
 
 /** Decodes a whole text into `out`; tells how long the result is. */
 export declare function decodeBase64(source: Source, out: Uint8Array, mode: Base64Mode, alphabet: Base64Alphabet, stop?: Stop | undefined | null): Promise<number | Failure>
@@ -326,6 +348,9 @@ export declare function lookAtExpertsSync(turns: ExpertsTurns, source: Source): 
 /** The bound of [`idle_bytes`]. */
 export declare function maxIdleBytes(): number
 
+/** The next batch, as the JSON that `Told` writes; an empty text at the end. */
+export declare function nextRows(reader: RowsReader, stop?: Stop | undefined | null): Promise<string | Failure>
+
 /** What comes out, and how many bytes that is. */
 export interface Planned {
   size: number
@@ -396,6 +421,15 @@ export declare enum RowCause {
   Garbage = 4,
   Glued = 5,
   Nonstandard = 6,
+}
+
+export interface RowsCounted {
+  bytes: number
+  rows: number
+  biggestOffset?: number
+  biggestLength?: number
+  bad: Array<Counted>
+  fields: Array<Counted>
 }
 
 /** Looks at what `source` gathered; tells how long the JSON is that is left when all is lifted. */

@@ -773,7 +773,7 @@ if (
   }
 }
 
-const { Base64Decoder, BodyText, ExpertsTurns, Fragment, KeptParts, Lexicon, Progress, Slab, Source, Stop, TapeParts, TapeSegment, Base64Alphabet, Base64Mode, bindDesk, decodeBase64, decodeBase64InPlace, decodeBase64Part, decodeBase64Sync, decodeBase64TextSync, encodeBase64, encodeBase64Sync, encodeTape, encodeTapeSync, ExpertsDtype, ExpertsFill, ExpertsForm, FileDurability, fillBody, fillBodySync, fillExperts, fillExpertsSync, idleBytes, Lane, Layout, Lift, lookAtExperts, lookAtExpertsSync, maxIdleBytes, poolStats, prewarm, releaseIdle, releaseSlot, RepairAction, repairFile, reserveSlot, RowCause, scanBody, scanBodySync, setConcurrency, setMaxIdleBytes, TailPolicy, takeSpill, takeSpillSync, VERSION } = nativeBinding
+const { Base64Decoder, BodyText, ExpertsTurns, Fragment, KeptParts, Lexicon, Progress, RowsReader, Slab, Source, Stop, TapeParts, TapeSegment, Base64Alphabet, Base64Mode, bindDesk, copyRows, countRows, decodeBase64, decodeBase64InPlace, decodeBase64Part, decodeBase64Sync, decodeBase64TextSync, encodeBase64, encodeBase64Sync, encodeTape, encodeTapeSync, ExpertsDtype, ExpertsFill, ExpertsForm, FileDurability, fillBody, fillBodySync, fillExperts, fillExpertsSync, idleBytes, Lane, Layout, Lift, lookAtExperts, lookAtExpertsSync, maxIdleBytes, nextRows, poolStats, prewarm, releaseIdle, releaseSlot, RepairAction, repairFile, reserveSlot, RowCause, scanBody, scanBodySync, setConcurrency, setMaxIdleBytes, TailPolicy, takeSpill, takeSpillSync, VERSION } = nativeBinding
 export { Base64Decoder }
 export { BodyText }
 export { ExpertsTurns }
@@ -781,6 +781,7 @@ export { Fragment }
 export { KeptParts }
 export { Lexicon }
 export { Progress }
+export { RowsReader }
 export { Slab }
 export { Source }
 export { Stop }
@@ -789,6 +790,8 @@ export { TapeSegment }
 export { Base64Alphabet }
 export { Base64Mode }
 export { bindDesk }
+export { copyRows }
+export { countRows }
 export { decodeBase64 }
 export { decodeBase64InPlace }
 export { decodeBase64Part }
@@ -813,6 +816,7 @@ export { Lift }
 export { lookAtExperts }
 export { lookAtExpertsSync }
 export { maxIdleBytes }
+export { nextRows }
 export { poolStats }
 export { prewarm }
 export { releaseIdle }

@@ -28,3 +28,11 @@ export { rawJson, RawJson } from './capture/raw.ts'
 export { version } from './native.ts'
 export type { BytesInput, Cancellable } from './options.ts'
 export { configure, stats } from './pool.ts'
+export {
+  readJsonl,
+  type ReadOptions,
+  type Row,
+  type RowWithBytes,
+  type RowWithFields,
+  type RowWithValue,
+} from './jsonl/read.ts'

@@ -8,6 +8,8 @@ export {
   Base64Decoder,
   Base64Mode,
   BodyText,
+  copyRows,
+  countRows,
   bindDesk,
   decodeBase64,
   decodeBase64InPlace,
@@ -37,6 +39,7 @@ export {
   lookAtExperts,
   lookAtExpertsSync,
   maxIdleBytes,
+  nextRows,
   poolStats,
   prewarm,
   Progress,
@@ -46,6 +49,7 @@ export {
   repairFile,
   reserveSlot,
   RowCause,
+  RowsReader,
   scanBody,
   scanBodySync,
   setConcurrency,
@@ -75,12 +79,12 @@ export const backend: 'native' | 'wasm' = __napiBindingTarget === 'native' ? 'na
 export const ABORTED = 'ABORT_ERR'
 
 /** What the addon did, or the error of why it could not. */
-export function unwrap<T extends number | object>(outcome: T | Failure): T {
+export function unwrap<T extends number | string | object>(outcome: T | Failure): T {
   if (isFailure(outcome)) throw errorOf(outcome)
   return outcome
 }
 
-function isFailure(outcome: number | object): outcome is Failure {
+function isFailure(outcome: number | string | object): outcome is Failure {
   return typeof outcome === 'object' && 'code' in outcome
 }
 

@@ -9,6 +9,11 @@ export interface Done {
   readonly total: number
 }
 
+/** Rows are zero where a task does not count them. */
+export interface DoneWithRows extends Done {
+  readonly rows: number
+}
+
 export type Listener = (done: Done) => void
 
 const PERIOD_MS = 100
@@ -18,7 +23,7 @@ const PERIOD_MS = 100
  * listener throws ends the work and is what the call then rejects with.
  */
 export async function watched<T>(
-  listener: Listener,
+  listener: (done: DoneWithRows) => void,
   signal: AbortSignal | undefined,
   work: (signal: AbortSignal, progress: Progress) => Promise<T>,
 ): Promise<T> {
@@ -27,10 +32,10 @@ export async function watched<T>(
   let thrown: { readonly error: unknown } | undefined
   const unwatch = signal === undefined ? undefined : onAbort(signal, () => controller.abort(signal.reason))
   const timer = setInterval(() => {
-    const { bytes, total } = progress
+    const { bytes, total, rows } = progress
     if (total === 0) return
     try {
-      listener({ bytes, total })
+      listener({ bytes, total, rows })
     } catch (error) {
       thrown = { error }
       clearInterval(timer)
@@ -41,7 +46,7 @@ export async function watched<T>(
   try {
     const result = await work(controller.signal, progress)
     if (thrown !== undefined) throw thrown.error
-    listener({ bytes: progress.total, total: progress.total })
+    listener({ bytes: progress.total, total: progress.total, rows: progress.rows })
     return result
   } finally {
     clearInterval(timer)

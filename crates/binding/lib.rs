@@ -15,6 +15,7 @@ mod jsonl;
 mod memory;
 mod progress;
 mod result;
+mod rows;
 mod slot;
 mod source;
 mod stop;

@@ -13,12 +13,17 @@ pub struct Reached(Arc<Counts>);
 struct Counts {
     bytes: AtomicU64,
     total: AtomicU64,
+    rows: AtomicU64,
 }
 
 impl Reached {
     pub fn set(&self, bytes: u64, total: u64) {
         self.0.bytes.store(bytes, Ordering::Relaxed);
         self.0.total.store(total, Ordering::Relaxed);
+    }
+
+    pub fn set_rows(&self, rows: u64) {
+        self.0.rows.store(rows, Ordering::Relaxed);
     }
 }
 
@@ -46,6 +51,13 @@ impl Progress {
     #[must_use]
     pub fn total(&self) -> f64 {
         self.0.0.total.load(Ordering::Relaxed) as f64
+    }
+
+    /// Where the task counts them.
+    #[napi(getter)]
+    #[must_use]
+    pub fn rows(&self) -> f64 {
+        self.0.0.rows.load(Ordering::Relaxed) as f64
     }
 }
 

@@ -5,7 +5,7 @@ import { FileDurability, RepairAction, repairFile, RowCause, TailPolicy as Polic
 import type { Failure, Progress, Repaired, RepairSettings } from '../native.ts'
 import { checkKeys, choose, readBoolean, readInteger, readSignal, tableOf, type Cancellable } from '../options.ts'
 import { run } from '../pool.ts'
-import { watched, type Listener } from '../progress.ts'
+import { watched, type Done, type Listener } from '../progress.ts'
 import { readPath } from './path.ts'
 
 /**
@@ -112,7 +112,8 @@ export async function repair(path: string | URL, options: RepairOptions = {}): P
   const { settings, onProgress, signal } = readRules(options)
   const start = (stopping: AbortSignal | undefined, progress?: Progress): Promise<Repaired | Failure> =>
     run((stop) => repairFile(name, settings, progress, stop), { lane: 'files', signal: stopping })
-  const outcome = await (onProgress === undefined ? start(signal) : watched(onProgress, signal, start))
+  const tell = ({ bytes, total }: Done): void => onProgress?.({ bytes, total })
+  const outcome = await (onProgress === undefined ? start(signal) : watched(tell, signal, start))
   return reportOf(unwrap(outcome))
 }
 

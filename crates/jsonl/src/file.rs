@@ -53,6 +53,17 @@ pub(crate) fn open(path: &Path, is_written: bool) -> Result<Option<File>, FileEr
     }
 }
 
+/// A regular file to be read, and its size.
+///
+/// # Errors
+/// Where there is none, or it cannot be read.
+pub fn open_to_read(path: &Path) -> Result<(File, u64), FileError> {
+    let missing = || failed("open", path)(os_error(io::ErrorKind::NotFound));
+    let file = open(path, false)?.ok_or_else(missing)?;
+    let size = metadata(&file, path)?.len();
+    Ok((file, size))
+}
+
 /// Refuses what is no regular file, with the error that reading it at an offset has.
 pub(crate) fn metadata(file: &File, path: &Path) -> Result<Metadata, FileError> {
     let metadata = file.metadata().map_err(failed("fstat", path))?;
@@ -67,7 +78,11 @@ pub(crate) fn metadata(file: &File, path: &Path) -> Result<Metadata, FileError> 
 /// With the system's number, which JavaScript knows it by.
 #[cfg(unix)]
 fn os_error(kind: io::ErrorKind) -> io::Error {
-    let number = if kind == io::ErrorKind::IsADirectory { libc::EISDIR } else { libc::ESPIPE };
+    let number = match kind {
+        io::ErrorKind::IsADirectory => libc::EISDIR,
+        io::ErrorKind::NotFound => libc::ENOENT,
+        _ => libc::ESPIPE,
+    };
     io::Error::from_raw_os_error(number)
 }
 

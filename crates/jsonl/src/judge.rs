@@ -26,6 +26,21 @@ pub enum Cause {
     Nonstandard,
 }
 
+impl Cause {
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Unterminated => "unterminated",
+            Self::Partial => "partial",
+            Self::Nul => "nul",
+            Self::Utf8 => "utf8",
+            Self::Garbage => "garbage",
+            Self::Glued => "glued",
+            Self::Nonstandard => "nonstandard",
+        }
+    }
+}
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
     Blank,

@@ -2,6 +2,7 @@
 //!
 //! The judge knows bytes only, the walk reads anything that can be read at an offset, `repair` alone knows files.
 
+mod census;
 mod examine;
 mod file;
 mod judge;
@@ -17,10 +18,12 @@ mod source;
 mod stack;
 mod standard;
 mod tail;
+mod told;
 mod utf8;
 
+pub use census::Census;
 pub use examine::{ExamineError, Progress, Stopped, Watch};
-pub use file::FileError;
+pub use file::{FileError, open_to_read};
 pub use judge::{Cause, Judge, Kept, Torn, Verdict, judge};
 pub use last::last;
 pub use lock::{LOCK_SYSCALL, lock};
@@ -32,3 +35,4 @@ pub use scan::{BadRow, scan};
 pub use source::ReadAt;
 pub use standard::standard;
 pub use tail::{BLOCK, Tail, TornTail, walk};
+pub use told::{Place, Told, Wanted};
