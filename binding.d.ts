@@ -281,7 +281,7 @@ export interface Failure {
   pointer?: string
   turn?: number
   path?: string
-  /** Of the system, as libuv numbers its errors: what the code and most of the message come from. */
+  /** Of the system, as libuv numbers its errors: what `native.ts` takes code and message from. */
   errno?: number
   syscall?: string
 }

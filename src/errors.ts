@@ -1,3 +1,4 @@
+import { constants } from 'node:os'
 import { getSystemErrorMap, inspect } from 'node:util'
 
 /** Stable identifiers. Messages may change, codes do not. */
@@ -72,11 +73,15 @@ export function outOfRange(name: string, range: string, value: unknown): RangeEr
   return Object.assign(error, { code: 'ERR_OUT_OF_RANGE' })
 }
 
-/** What the system refused, as Node's fs words it. `errno` is libuv's, `hint` ends the message. */
-export function systemError(errno: number, syscall: string, path: string, hint = ''): Error {
-  const [code, text] = getSystemErrorMap().get(errno) ?? [`Unknown system error ${errno}`, 'unknown error']
-  const error = new Error(`${code}: ${text}, ${syscall} '${path}'${hint}`)
-  return Object.assign(error, { errno, code, syscall, path })
+/** What the system refused, as Node's fs words it. `errno` is libuv's; of those that libuv has not, `text` is what the system says. */
+export function systemError(errno: number, text: string, syscall: string, path: string): Error {
+  const [code, reason] = getSystemErrorMap().get(errno) ?? [nameOf(errno), text]
+  const hint = syscall === 'flock' ? ' (`lock: false` does without)' : ''
+  return Object.assign(new Error(`${code}: ${reason}, ${syscall} '${path}'${hint}`), { errno, code, syscall, path })
+}
+
+function nameOf(errno: number): string {
+  return Object.entries(constants.errno).find(([, number]) => number === -errno)?.[0] ?? 'UNKNOWN'
 }
 
 function kindOf(name: string): string {

@@ -95,7 +95,7 @@ export function check(failure: Failure | null): void {
 
 export function errorOf(failure: Failure): Error {
   const { code, message, offset, pointer, turn, path = '', errno, syscall = '' } = failure
-  if (errno !== undefined) return systemError(errno, syscall, path, message)
+  if (errno !== undefined) return systemError(errno, message, syscall, path)
   // The addon's table of codes holds those of the contract alone, a test compares them.
   // oxlint-disable-next-line typescript/no-unsafe-type-assertion
   return new OffloopError(code as ErrorCode, message, { offset, pointer, turn, path: failure.path })

@@ -5,7 +5,7 @@ use offloop_base64::{DecodeError, EncodeError};
 use offloop_body::ScanError;
 use offloop_experts::{PayloadError, PlanError};
 use offloop_json::{CheckError, Malformed, TooLarge, TranscodeError};
-use offloop_jsonl::{FileError, LOCK_SYSCALL, RepairError};
+use offloop_jsonl::{FileError, RepairError};
 use offloop_memory::OutOfMemory;
 
 use crate::errno::errno;
@@ -20,7 +20,7 @@ pub struct Failure {
     pub pointer: Option<String>,
     pub turn: Option<f64>,
     pub path: Option<String>,
-    /// Of the system, as libuv numbers its errors: what the code and most of the message come from.
+    /// Of the system, as libuv numbers its errors: what `native.ts` takes code and message from.
     pub errno: Option<i32>,
     pub syscall: Option<&'static str>,
 }
@@ -137,15 +137,13 @@ impl From<PlanError> for Failure {
     }
 }
 
-/// The message is what `native.ts` adds to the system's.
 impl From<FileError> for Failure {
     fn from(error: FileError) -> Self {
-        let hint = if error.syscall == LOCK_SYSCALL { " (`lock: false` does without)" } else { "" };
         Self {
             path: Some(error.path.to_string_lossy().into_owned()),
             errno: Some(errno(&error.source)),
             syscall: Some(error.syscall),
-            ..Self::new(Cause::System, hint)
+            ..Self::new(Cause::System, error.source.to_string())
         }
     }
 }

@@ -26,7 +26,7 @@ pub use examine::{ExamineError, Progress, Stopped, Watch};
 pub use file::{FileError, open_to_read};
 pub use judge::{Cause, Judge, Kept, Torn, Verdict, judge};
 pub use last::last;
-pub use lock::{LOCK_SYSCALL, lock};
+pub use lock::lock;
 pub use pick::{Fields, PointerError, pick};
 pub use plan::{Action, Policy};
 pub use repair::{Durability, RepairError, Report, Settings, repair, repair_file};

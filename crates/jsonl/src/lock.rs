@@ -6,16 +6,13 @@ use std::path::Path;
 
 use crate::file::{FileError, failed};
 
-/// What the errors of [`lock`] say was tried.
-pub const LOCK_SYSCALL: &str = "flock";
-
 /// True if the lock is had now, for as long as the handle is open; false while another handle of the file has it, of this
 /// process or another.
 ///
 /// # Errors
 /// Where the file system has no locks.
 pub fn lock(file: &File, path: &Path) -> Result<bool, FileError> {
-    try_lock(file).map_err(failed(LOCK_SYSCALL, path))
+    try_lock(file).map_err(failed("flock", path))
 }
 
 /// Of the open file and not of the process, as `fcntl` locks are: those end with any handle of the process.

@@ -199,13 +199,14 @@ impl<'a, R: ReadAt + ?Sized> Rows<'a, R> {
         Ok(size)
     }
 
+    /// Memory grows to what is needed and stays: what it is copied for that comes once.
     fn make_room(&mut self, size: usize) {
         let most = self.block * WINDOW_BLOCKS;
         if most < self.known().len() + size {
             self.end = self.start;
         }
         let known = self.head..self.head + self.known().len();
-        let len = (2 * known.len()).clamp(size, most).max(known.len() + size);
+        let len = known.len() + size;
         if self.memory.len() < len {
             let mut memory = vec![0; len];
             let place = memory.get_mut(len - known.len()..).unwrap_or_default();
