@@ -165,7 +165,7 @@ impl Progress {
         }
         if last {
             self.finish(out)?;
-            clear_rest(out, self.written);
+            clear_rest(out, self.written, flag)?;
         }
         Ok(self.written as f64)
     }
@@ -246,7 +246,7 @@ fn decode_at_once(
     let mut decoder = Decoder::new(mode.into(), alphabet.into());
     let mut written = decoder.decode(text, out)?;
     written += decoder.finish(out.get_mut(written..).ok_or(DecodeError::OutputTooSmall)?)?;
-    clear_rest(out, written);
+    clear_rest(out, written, &Flag::default())?;
     Ok(written as f64)
 }
 

@@ -411,7 +411,7 @@ impl Work for FillBody {
                 Some(known) => fill_experts(text, find, known, place, flag)?,
                 None => fill(text, find, self.lifts.get(find.pattern).copied(), place, flag)?,
             };
-            clear_rest(place, len);
+            clear_rest(place, len, flag)?;
             lengths.push(len);
         }
         if let Some(index) = last {

@@ -569,7 +569,7 @@ impl Work for Encode {
         let (memory, len) =
             self.parts.encode(&self.lexicon, &self.shape, self.out.bytes_mut(), flag)?;
         let Growing::Own(block) = memory else {
-            clear_rest(self.out.bytes_mut(), len);
+            clear_rest(self.out.bytes_mut(), len, flag)?;
             return Ok(len as f64);
         };
         // It may have asked for more room than it then needed.
@@ -577,7 +577,7 @@ impl Work for Encode {
             (Some(out), Some(json)) => out.copy_from_slice(json),
             _ => *self.spill.lock() = Some(block),
         }
-        clear_rest(self.out.bytes_mut(), len);
+        clear_rest(self.out.bytes_mut(), len, flag)?;
         Ok(len as f64)
     }
 

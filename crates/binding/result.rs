@@ -5,9 +5,12 @@ use offloop_memory::{Block, prefer_huge_pages};
 
 use crate::failure::Failure;
 use crate::memory::RECYCLER;
+use crate::stop::Flag;
 
 /// Results from this size on ask for huge pages: below, the call costs more than the faults it saves.
 const HUGE: usize = 4 << 20;
+/// Bytes cleared between two looks at the flag.
+const PIECE: usize = 1 << 20;
 
 /// Before the first byte is written.
 pub fn prepare(out: &mut [u8]) {
@@ -16,9 +19,14 @@ pub fn prepare(out: &mut [u8]) {
     }
 }
 
-/// What is left of the memory can be reached from the result: it may not hold anything of others.
-pub fn clear_rest(out: &mut [u8], written: usize) {
-    out.get_mut(written..).unwrap_or_default().fill(0);
+/// What is left of the memory can be reached from the result: it may not hold anything of others. Of text that is mostly
+/// white space that is most of it, in memory that is not there before it is written to.
+pub fn clear_rest(out: &mut [u8], written: usize, flag: &Flag) -> Result<(), Failure> {
+    for piece in out.get_mut(written..).unwrap_or_default().chunks_mut(PIECE) {
+        flag.check()?;
+        piece.fill(0);
+    }
+    Ok(())
 }
 
 /// The memory that was made for a result; or, once that was too small, recycled memory.
