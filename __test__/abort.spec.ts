@@ -108,3 +108,14 @@ test('a task that runs stops when it next looks, one that libuv has not begun at
   const ended = await runScenario('pool', 'stops')
   t.is(ended.stdout, 'played\n', ended.stderr)
 })
+
+for (const [name, what] of [
+  ['clears', 'a task that clears what is behind its result stops with the piece under way'],
+  ['ends', 'a task that decodes or encodes stops with the piece under way'],
+  ['calls', 'every call has a look for each piece of its work, and is stopped by any of them'],
+] as const) {
+  test(what, async (t) => {
+    const ended = await runScenario('abort', name)
+    t.is(ended.stdout, 'played\n', ended.stderr)
+  })
+}

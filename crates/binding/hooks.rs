@@ -2,6 +2,7 @@
 
 use std::fs::File;
 use std::path::Path;
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -61,6 +62,27 @@ impl Work for Wait {
 #[napi(ts_return_type = "Promise<number | Failure>")]
 pub fn wait_task(milliseconds: u32, stop: Option<&Stop>) -> AsyncTask<Job<Wait>> {
     launch(Wait(Duration::from_millis(milliseconds.into())), stop)
+}
+
+/// Looks at flags until one finds its flag raised; none counts where it is zero.
+static LOOKS_LEFT: AtomicU32 = AtomicU32::new(0);
+
+/// The look of that number from now on, at any flag, finds the flag raised, as if the abort had come just before.
+#[napi]
+pub fn stop_at_look(look: u32) {
+    LOOKS_LEFT.store(look, Ordering::Relaxed);
+}
+
+/// Whether the stop that was asked for comes now.
+pub fn is_last_look() -> bool {
+    let next = |left: u32| left.checked_sub(1);
+    LOOKS_LEFT.fetch_update(Ordering::Relaxed, Ordering::Relaxed, next) == Ok(1)
+}
+
+/// How many looks are left until then.
+#[napi]
+pub fn looks_left() -> u32 {
+    LOOKS_LEFT.load(Ordering::Relaxed)
 }
 
 /// Bytes over memory that is not V8's, as other addons make them.
