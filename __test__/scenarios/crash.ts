@@ -146,42 +146,6 @@ async function collect(): Promise<void> {
   }
 }
 
-async function collected(): Promise<void> {
-  const text = Buffer.from(TEXT.slice(0, 800_000))
-  const string = text.toString('latin1')
-  const call = async (index: number): Promise<void> => {
-    const forms = [text, string, [text.subarray(0, 9), text.subarray(9)], new Uint8Array(text)]
-    const form = forms[index % forms.length] ?? text
-    const result = await decodeBase64(form, { transfer: index % forms.length === 3 })
-    if (index % 100 === 0) globalThis.gc?.()
-    expect(result.length === 600_000, 'the bytes')
-  }
-  const calls = async (count: number): Promise<void> => {
-    for (let index = 0; index < count; index += 4) {
-      await Promise.all([call(index), call(index + 1), call(index + 2), call(index + 3)])
-    }
-  }
-  await calls(2000)
-  await collect()
-  let before = process.memoryUsage()
-  for (let round = 0; round < ROUNDS; round += 1) {
-    // oxlint-disable-next-line no-await-in-loop
-    await calls(4000)
-    // oxlint-disable-next-line no-await-in-loop
-    await collect()
-    const after = process.memoryUsage()
-    if (KINDS.every((kind) => after[kind] - before[kind] < LEAK)) return
-    before = after
-  }
-  throw new Error(`memory grows without end: ${JSON.stringify(before)}`)
-}
-
-const KINDS = ['rss', 'heapUsed', 'external', 'arrayBuffers'] as const
-/** Where an allocator puts its arenas differs from round to round; a leak is in each of them. */
-const ROUNDS = 6
-/** Four results in flight are 2.4 MB; a leak of one call in a hundred would be 24 a round. */
-const LEAK = 12e6
-
 async function crowded(): Promise<void> {
   const workers = Array.from({ length: 8 }, () => start('crowd'))
   await Promise.all(workers.map(messageOf))
@@ -227,7 +191,7 @@ async function garbage(): Promise<void> {
 }
 
 if (isMainThread) {
-  await play({ transferred, resized, reused, abandoned, shared, terminated, exits, collected, crowded, garbage })
+  await play({ transferred, resized, reused, abandoned, shared, terminated, exits, crowded, garbage })
 } else {
   await tasks[String(workerData)]?.()
 }
