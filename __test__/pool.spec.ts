@@ -61,6 +61,7 @@ test('the default leaves a thread of libuv’s pool free', async (t) => {
 })
 
 for (const [name, what] of [
+  ['free', 'files are read while two hundred tasks run and wait'],
   ['gate', 'as many tasks run as may, the others wait in order'],
   ['prewarm', 'memory can be made warm before the first call'],
   ['tapes', 'tapes that wait are counted, bounded, and let go'],

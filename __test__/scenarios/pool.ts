@@ -1,6 +1,8 @@
 import { getEventListeners } from 'node:events'
+import { stat } from 'node:fs/promises'
 import { availableParallelism } from 'node:os'
 import { setTimeout as sleep } from 'node:timers/promises'
+import { fileURLToPath } from 'node:url'
 import { isMainThread, parentPort, Worker } from 'node:worker_threads'
 import { configure, decodeBase64, encode, stats } from '../../src/index.ts'
 import { run } from '../../src/pool.ts'
@@ -98,6 +100,27 @@ async function aborted(): Promise<void> {
   taken.abort()
   await Promise.allSettled(busy)
   for (const bytes of [await before, await behind]) expect(bytes.length === 3_000_000, 'the others undisturbed')
+}
+
+/** A thread of libuv's stays free, however many tasks wait: had the files to wait for tasks, some of these would be over. */
+async function free(): Promise<void> {
+  const { concurrency: most, completed } = stats()
+  const controller = new AbortController()
+  const tasks = Array.from({ length: 200 }, () => wait(60_000, { signal: controller.signal }))
+  const { queued } = stats()
+  expect(queued === 200 - most, `all but ${most} tasks to wait, not ${queued}`)
+  for (let round = 0; round < 100; round += 1) {
+    const { size } = await stat(fileURLToPath(import.meta.url))
+    expect(size > 0, 'what stat tells')
+    expect(stats().queued === queued && stats().running === most, 'as many tasks to run and to wait as before')
+    expect(stats().completed === completed, `no task to have ended at stat ${round}`)
+  }
+  controller.abort()
+  const outcomes = await Promise.allSettled(tasks)
+  expect(
+    outcomes.every(({ status }) => status === 'rejected'),
+    'all to be aborted',
+  )
 }
 
 async function gate(): Promise<void> {
@@ -203,5 +226,5 @@ async function terminated(): Promise<void> {
 }
 
 if (isMainThread)
-  await play({ concurrency, aborted, gate, prewarm, tapes, idle, exit, stops, files, first, workers, terminated })
+  await play({ concurrency, aborted, free, gate, prewarm, tapes, idle, exit, stops, files, first, workers, terminated })
 else await work()
