@@ -137,6 +137,11 @@ fn noise(len: usize, seed: u64) -> Vec<u8> {
         .collect()
 }
 
+/// `text` with `end` behind every `len` characters of it.
+fn lines(text: &[u8], len: usize, end: &[u8]) -> Vec<u8> {
+    text.chunks(len).flat_map(|line| [line, end].concat()).collect()
+}
+
 #[test]
 fn every_kernel_encodes_and_decodes_every_length() {
     for kernel in Kernel::available() {
@@ -168,20 +173,49 @@ fn every_kernel_encodes_and_decodes_every_length() {
 
 #[test]
 fn every_kernel_works_at_every_alignment() {
-    for kernel in Kernel::available() {
-        for offset in 0..64 {
-            for len in [3, 48, 191, 300] {
-                let bytes = noise(offset + len, 5);
-                let text = [
-                    vec![b'*'; offset],
-                    encode(kernel, Alphabet::Standard, true, &bytes[offset..]),
-                ]
-                .concat();
-                let mut memory = vec![0; offset + text.len()];
-                let mut decoder = Decoder::with_kernel(Mode::Strict, Alphabet::Standard, kernel);
-                let written = decoder.decode(&text[offset..], &mut memory[offset..]).unwrap();
-                assert_eq!(memory[offset..offset + written], bytes[offset..]);
-                assert_eq!(decoder.finish(&mut []), Ok(0));
+    /// What stands around the memory that is written to, which holds no less than a step of any kernel.
+    const GUARD: u8 = 0xa5;
+    const AROUND: usize = 64;
+    for len in 0..=300 {
+        let bytes = noise(len, 5);
+        let clean = encode(Kernel::best(), Alphabet::Standard, true, &bytes);
+        for text in [lines(&clean, 19, b"\r\n"), clean] {
+            let size = max_decoded_len(text.len());
+            for kernel in Kernel::available() {
+                for offset in 0..AROUND {
+                    // Text and bytes meet at every distance, too.
+                    let at = (offset * 37 + len) % AROUND;
+                    let src = [&vec![b'*'; offset], &text[..]].concat();
+                    let mut dst = vec![GUARD; at + size + AROUND];
+                    let mut decoder =
+                        Decoder::with_kernel(Mode::Strict, Alphabet::Standard, kernel);
+                    let written = decoder.decode(&src[offset..], &mut dst[at..at + size]);
+                    assert_eq!(written, Ok(len), "{kernel:?} {len} {offset}");
+                    assert_eq!(dst[at..at + len], bytes, "{kernel:?} {len} {offset}");
+                    assert_eq!(decoder.finish(&mut []), Ok(0));
+                    dst.drain(at..at + size);
+                    assert!(dst.iter().all(|&byte| byte == GUARD), "{kernel:?} {len} {offset}");
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn every_kernel_encodes_at_every_alignment() {
+    for len in 0..=300 {
+        let bytes = noise(len, 6);
+        let text = encode(Kernel::available().next().unwrap(), Alphabet::Url, false, &bytes);
+        for kernel in Kernel::available() {
+            for offset in 0..64 {
+                let at = (offset * 37 + len) % 64;
+                let src = [&vec![0; offset], &bytes[..]].concat();
+                let mut dst = vec![b'*'; at + text.len() + 64];
+                let room = &mut dst[at..at + text.len()];
+                encode_into_with(kernel, &src[offset..], room, Alphabet::Url, false).unwrap();
+                assert_eq!(room, text, "{kernel:?} {len} {offset}");
+                dst.drain(at..at + text.len());
+                assert!(dst.iter().all(|&byte| byte == b'*'), "{kernel:?} {len} {offset}");
             }
         }
     }
@@ -324,6 +358,69 @@ fn nothing_outside_the_given_memory_is_touched() {
     }
 }
 
+/// Clean text, and what makes kernels skip, stop, or leave the rest to the decoder.
+#[cfg(unix)]
+fn texts_of(len: usize, alphabet: Alphabet) -> Vec<Vec<u8>> {
+    let clean = encode(Kernel::best(), alphabet, true, &noise(len, 3));
+    let with = |offset: usize, byte: u8| {
+        let mut text = clean.clone();
+        if let Some(place) = text.get_mut(offset) {
+            *place = byte;
+        }
+        text
+    };
+    vec![
+        lines(&clean, 19, b"\r\n"),
+        lines(&clean, 76, b"\n"),
+        lines(&clean, 13, b"*"),
+        with(len / 2, b'*'),
+        with(len, b'-'),
+        with(clean.len().saturating_sub(1), b'/'),
+        with(len / 3, b'='),
+        [&clean[..], b" \t"].concat(),
+        clean,
+    ]
+}
+
+/// Whatever makes a kernel skip characters, and however much: more than a stage of those that skip, too.
+#[cfg(unix)]
+#[test]
+fn nothing_outside_is_touched_where_characters_are_skipped_or_wrong() {
+    let (mut src, mut dst) = (Fence::new(), Fence::new());
+    for len in (0..=300).chain([767, 768, 769, 1500, 2301, 2700]) {
+        for alphabet in ALPHABETS {
+            for (text, mode) in
+                texts_of(len, alphabet).iter().flat_map(|text| MODES.map(|mode| (text, mode)))
+            {
+                let expected = naive(mode, alphabet, text);
+                for (kernel, at_end) in
+                    Kernel::available().flat_map(|kernel| [(kernel, true), (kernel, false)])
+                {
+                    let src = src.slice(text.len(), at_end);
+                    src.copy_from_slice(text);
+                    let dst = dst.slice(max_decoded_len(text.len()), at_end);
+                    let mut decoder = Decoder::with_kernel(mode, alphabet, kernel);
+                    let result = decoder.decode(src, dst).and_then(|written| {
+                        let rest = decoder.finish(&mut dst[written..])?;
+                        Ok(&dst[..written + rest])
+                    });
+                    let result = result.map_err(|error| error.offset().unwrap());
+                    assert_eq!(result, expected.as_deref().map_err(|&offset| offset));
+
+                    let mut decoder = Decoder::with_kernel(mode, alphabet, kernel);
+                    let result =
+                        decoder.decode_in_place(src, 0..text.len(), 0).and_then(|written| {
+                            let rest = decoder.finish(&mut src[written..])?;
+                            Ok(&src[..written + rest])
+                        });
+                    let result = result.map_err(|error| error.offset().unwrap());
+                    assert_eq!(result, expected.as_deref().map_err(|&offset| offset));
+                }
+            }
+        }
+    }
+}
+
 fn text() -> impl Strategy<Value = Vec<u8>> {
     let character = prop_oneof![
         60 => prop::sample::select(b"ABCDwxyz0189".to_vec()),
@@ -338,16 +435,15 @@ fn text() -> impl Strategy<Value = Vec<u8>> {
 /// Longer than the stages of the kernels that skip.
 fn long_text() -> impl Strategy<Value = Vec<u8>> {
     let rare = prop::sample::select(b" \n=*-/\xc3".to_vec());
-    let lines = (
+    let given = (
         1_usize..200,
         0_usize..9000,
         any::<u64>(),
         prop::collection::vec((any::<prop::sample::Index>(), rare), 0..3),
     );
-    lines.prop_map(|(line, len, seed, changes)| {
+    given.prop_map(|(line, len, seed, changes)| {
         let text = encode(Kernel::best(), Alphabet::Standard, true, &noise(len, seed));
-        let mut text: Vec<u8> =
-            text.chunks(line).flat_map(|line| [line, b"\r\n"].concat()).collect();
+        let mut text = lines(&text, line, b"\r\n");
         for (index, byte) in changes {
             if !text.is_empty() {
                 let index = index.index(text.len());
