@@ -115,6 +115,17 @@ function sharedCopy(bytes: Uint8Array): Uint8Array {
   return view
 }
 
+function growableCopy(bytes: Uint8Array): Uint8Array {
+  const memory: SharedArrayBuffer = Reflect.construct(SharedArrayBuffer, [
+    bytes.length,
+    { maxByteLength: bytes.length * 2 },
+  ])
+  const view = new Uint8Array(memory, 0, bytes.length)
+  view.set(bytes)
+  Reflect.apply(Reflect.get(memory, 'grow'), memory, [bytes.length * 2])
+  return view
+}
+
 function wasmCopy(bytes: Uint8Array): Uint8Array {
   const memory: { buffer: ArrayBuffer } = Reflect.construct(
     Reflect.get(Reflect.get(globalThis, 'WebAssembly'), 'Memory'),
@@ -129,6 +140,7 @@ const COPIED: readonly (readonly [what: string, make: (bytes: Uint8Array) => Uin
   ['a partial view', (bytes) => Buffer.concat([Buffer.alloc(64), bytes, Buffer.alloc(64)]).subarray(64, -64)],
   ['a resizable buffer', resizableCopy],
   ['shared memory', sharedCopy],
+  ['shared memory that grows', growableCopy],
   ['a WebAssembly memory', wasmCopy],
 ]
 

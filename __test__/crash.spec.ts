@@ -5,7 +5,7 @@ for (const [name, what] of [
   ['transferred', 'inputs transferred right after the call'],
   ['resized', 'inputs resized right after the call'],
   ['reused', 'an input that is the result of a call still under way to others'],
-  ['abandoned', 'results transferred in workers that then end, read afterwards'],
+  ['abandoned', 'results transferred and moved in workers that then end, read afterwards,'],
   ['shared', 'shared memory written while it is read'],
   ['terminated', 'workers terminated with tasks queued and running'],
   ['crowded', 'the addon loaded in eight workers at once'],

@@ -6,14 +6,23 @@ import { noise } from '../fixtures/text.ts'
 
 const SIZE = 1_500_000
 
+function base64Of(bytes: Uint8Array): string {
+  return Buffer.from(bytes).toString('base64')
+}
+
 async function untransferable(): Promise<void> {
   for (const size of [300, SIZE]) {
-    const text = new Uint8Array(Buffer.from(noise(size).toString('base64')))
+    const text = new Uint8Array(Buffer.from(base64Of(noise(size))))
     markAsUntransferable(text.buffer)
+    const { length } = text
     expect((await decodeBase64(text, { transfer: true })).equals(noise(size)), 'the bytes of untransferable memory')
+    expect((await encodeBase64(text, { transfer: true })).equals(Buffer.from(base64Of(text))), 'the text of it')
+    expect((await decodeBase64([text], { transfer: true })).equals(noise(size)), 'the bytes of a chunk')
+    expect(text.length === length && Buffer.from(text).equals(Buffer.from(base64Of(noise(size)))), 'it to stay')
     const external = loadHooks().externalBytes(size * 4)
     const expected = Buffer.from(Buffer.from(external).toString('latin1'), 'base64')
     expect((await decodeBase64(external, { transfer: true })).equals(expected), 'the bytes of external memory')
+    expect(external.length === size * 4 && external.every((byte) => byte === 81), 'external memory to stay')
   }
 }
 
