@@ -1,5 +1,5 @@
 import { execFileSync } from 'node:child_process'
-import { readFileSync } from 'node:fs'
+import { readdirSync, readFileSync } from 'node:fs'
 import { createRequire } from 'node:module'
 import { fileURLToPath } from 'node:url'
 import test from 'ava'
@@ -64,4 +64,15 @@ test('importing it starts nothing', (t) => {
 test('nothing else of it can be imported', (t) => {
   const resolve = createRequire(import.meta.url).resolve
   t.throws(() => resolve('offloop/binding.js'), { code: 'ERR_PACKAGE_PATH_NOT_EXPORTED' })
+})
+
+test('nothing is built of sources that are gone', (t) => {
+  const namesIn = (folder: string, end: RegExp): string[] =>
+    readdirSync(`${root}${folder}`, { recursive: true, encoding: 'utf8' })
+      .filter((path) => end.test(path))
+      .map((path) => path.replace(end, ''))
+      .toSorted()
+  const sources = namesIn('src', /\.ts$/)
+  t.deepEqual(namesIn('dist', /\.js$/), sources)
+  t.deepEqual(namesIn('dist', /\.d\.ts$/), sources)
 })
