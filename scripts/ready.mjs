@@ -6,7 +6,7 @@
 import { env, run } from './steps.mjs'
 
 const TESTS = {
-  'cargo test': ['cargo test --quiet --workspace --exclude offloop-binding'],
+  'cargo test': ['cargo test --quiet --no-fail-fast --workspace --exclude offloop-binding'],
   ava: ['ava'],
 }
 const CHECKS = {

@@ -1,0 +1,1 @@
+export function count(output: string): { passed: number; failed: number }
