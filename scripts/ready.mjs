@@ -14,6 +14,7 @@ const CHECKS = {
   lint: ['oxlint'],
   types: ['tsc'],
   clippy: [
+    'cargo clippy --quiet --workspace -- -D warnings',
     'cargo clippy --quiet --workspace --features test-hooks -- -D warnings',
     'cargo clippy --quiet --workspace --exclude offloop-binding --all-targets -- -D warnings',
   ],
