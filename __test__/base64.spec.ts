@@ -219,8 +219,16 @@ test('strings that V8 keeps in pieces or as two bytes a character', async (t) =>
   const text = bytes.toString('base64')
   const rope = Array.from({ length: 100 }, (_, index) => text.slice(index * 40_000, (index + 1) * 40_000)).join('')
   const halves = text.slice(0, 2_000_001) + text.slice(2_000_001)
-  const twoBytes = `\u4e00${text}`.slice(1)
-  for (const form of [rope, halves, twoBytes]) t.true((await decodeBase64(form)).equals(bytes))
+  for (const form of [rope, halves]) t.true((await decodeBase64(form)).equals(bytes))
+  for (const length of [262_144, 262_148, 1_048_576, 1_048_580, 4_000_000]) {
+    const twoBytes = `\u4e00${text}`.slice(1, 1 + length)
+    const expected = bytes.subarray(0, (length / 4) * 3)
+    for (const mode of MODES) t.true((await decodeBase64(twoBytes, { mode })).equals(expected))
+    for (const offset of [0, 70_000, length - 1]) {
+      const wide = `${twoBytes.slice(0, offset)}\u4e00${twoBytes.slice(offset + 1)}`
+      t.like(await t.throwsAsync(decodeBase64(wide)), { code: 'ERR_OFFLOOP_BASE64', offset })
+    }
+  }
 })
 
 test('a gigabyte of text, more than a string can hold: taken, copied, and in chunks', async (t) => {

@@ -10,7 +10,7 @@ import {
   type Bytes,
   type Input,
 } from './bytes.ts'
-import { charCodeAt, isUint8Array, lengthOf, sliceString, stringIncludes, writeBase64 } from './intrinsics.ts'
+import { charCodeAt, isUint8Array, lengthOf, now, sliceString, stringIncludes, writeBase64 } from './intrinsics.ts'
 import {
   Base64Alphabet,
   Base64Decoder,
@@ -53,10 +53,13 @@ const AT_ONCE_TEXT = 1024 * 1024
 const SHORT_TEXT = 64 * 1024
 
 // Strings are immutable, so a long one is copied part by part, each in its turn of the loop.
-const FIRST_PART = 512 * 1024
+const FIRST_PART = 256 * 1024
 const LARGEST_PART = 4 * 1024 * 1024
 /** How long copying a part may hold the thread. V8 copies 20 one-byte characters a nanosecond, and checks one wide one. */
 const PART_MS = 0.8
+/** So many characters are checked in a microsecond where each is one byte, and in 40 or more where it is two. */
+const SAMPLE = 64 * 1024
+const SAMPLE_MS = 0.02
 
 /** `=` */
 const PAD = 61
@@ -65,7 +68,7 @@ const PAD = 61
 export async function decodeBase64(text: string | Body, options?: Base64Options): Promise<Bytes> {
   const rules = options === undefined ? DEFAULT_RULES : readRules(options)
   if (typeof text === 'string') {
-    return text.length <= AT_ONCE_TEXT ? decodeTextNow(text, rules) : await decodeText(text, rules)
+    return isShort(text, rules) ? decodeTextNow(text, rules) : await decodeText(text, rules)
   }
   if (!rules.transfer && isUint8Array(text) && lengthOf(text) <= AT_ONCE)
     return decodeNow(checkBytes('text', text), rules)
@@ -164,6 +167,14 @@ function decodeNow(text: Uint8Array, { mode, alphabet }: Rules): Bytes {
   return resultOf(out, unwrap(decodeBase64Sync(text, out, mode, alphabet)))
 }
 
+/** Whether decoding it at once is no long block: checking a megabyte of two-byte characters would be. */
+function isShort(text: string, { mode }: Rules): boolean {
+  if (text.length <= FIRST_PART || mode === Base64Mode.Node) return text.length <= AT_ONCE_TEXT
+  if (AT_ONCE_TEXT < text.length) return false
+  const begin = now()
+  return isWide(sliceString(text, 0, SAMPLE)) || now() - begin < SAMPLE_MS
+}
+
 function decodeTextNow(text: string, { mode, alphabet }: Rules): Bytes {
   if (mode === Base64Mode.Forgiving && alphabet === Base64Alphabet.Standard && text.length <= SHORT_TEXT) {
     const clean = decodeClean(text)
@@ -245,20 +256,20 @@ class Parts {
   }
 
   next(): Source {
-    const begin = performance.now()
+    const begin = now()
     const part = sliceString(this.#text, this.#offset, this.#offset + this.#size)
     const latin1 = this.#mode === Base64Mode.Node ? part : upToWide(part)
     const source = new Source()
     check(source.copyText(latin1))
     // Behind a character that fails the call nothing is of interest.
     this.#offset = latin1 === part ? this.#offset + part.length : this.#text.length
-    this.#adapt(performance.now() - begin)
+    this.#adapt(now() - begin)
     return source
   }
 
   /** One part too long is not repeated; where one costs little, the next spares tasks. */
   #adapt(milliseconds: number): void {
-    if (milliseconds < PART_MS / 4) this.#size = Math.min(this.#size * 4, LARGEST_PART)
+    if (milliseconds < PART_MS / 4) this.#size = Math.min(this.#size * 2, LARGEST_PART)
     else if (PART_MS < milliseconds) this.#size = Math.max(this.#size / 2, FIRST_PART)
   }
 }
