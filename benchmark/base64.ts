@@ -1,6 +1,6 @@
 /**
  * base64 against Node's own decoders and Python's fastest: busy time of the loop, throughput, CPU.
- * Every output is checked before it is timed. `npm run bench -- base64`
+ * Every output is checked before it is timed. `npm run bench -- base64`. OFFLOOP_BENCH_QUICK=1: few rounds, printed only.
  */
 
 import { execFileSync } from 'node:child_process'
@@ -10,11 +10,26 @@ import { tmpdir, totalmem } from 'node:os'
 import { join } from 'node:path'
 import { python } from '../scripts/python.mjs'
 import { decodeBase64, encodeBase64, stats, type Base64Options } from '../src/index.ts'
-import { compare, median, report, table, type Contender, type Effort, type Measured } from './measure.ts'
+import {
+  compare,
+  compose,
+  longestBlocks,
+  median,
+  report,
+  table,
+  type Contender,
+  type Effort,
+  type Measured,
+} from './measure.ts'
 
 const SIZES = [1024, 16 * 1024, 256 * 1024, 1024 * 1024, 4 * 1024 * 1024, 31_000_000]
 const LARGEST = 31_000_000
-const QUEUED = 200
+/** Strings of a megabyte at most are decoded at once, longer ones in parts. */
+const BLOCK_SIZES = [1024 * 1024, 1_100_000, 4 * 1024 * 1024, LARGEST]
+const isQuick = process.env['OFFLOOP_BENCH_QUICK'] === '1'
+const QUICK: Effort = { rounds: 1, runs: 3, calls: 1 }
+const BLOCK_CALLS = isQuick ? 5 : 31
+const QUEUED = isQuick ? 20 : 200
 /** Python reuses the memory of a result that was dropped; one that is kept costs page faults, as it would anywhere. */
 const PYTHON = `
 import sys, time, pybase64
@@ -63,17 +78,22 @@ for (const kind of KINDS) {
   }
 }
 const transferred = await largestTransferred()
+const blocks = await blocksOfStrings()
 const encoded = await encoding()
-report('base64', 'base64', [
+const sections = [
   '## Decoding\n\nBusy time of the loop for one call, median; GB/s of text by the clock. `Buffer.from` of bytes goes through `toString("latin1")`, as there is no other way. Calls of both sides are awaited.',
   table(decoded),
-  '## 31 MB of clean text as bytes',
+  '## 31 MB of clean text as bytes\n\nAgainst `pybase64.b64decode(bytes, validate=True)`.',
   table(transferred),
+  `## The longest single block of the loop\n\nOf flat strings, clean base64, kept by V8 as one byte a character or as two (which it does for parts of strings with other characters). ${BLOCK_CALLS} calls; latency is the median.`,
+  table(blocks),
   '## Encoding 23 MB',
   table(encoded),
-  '## `fs.promises.stat` while 200 decodes are queued',
+  '## `fs.promises.stat` while decodes are queued',
   await latencyOfStat(),
-])
+]
+if (isQuick) console.log(compose('base64', sections))
+else report('base64', 'base64', sections)
 
 async function ofString(kind: Kind, text: string): Promise<string[]> {
   const nodeEncoding = kind.options.alphabet ?? 'base64'
@@ -139,12 +159,18 @@ async function largestTransferred(): Promise<string[][]> {
     prepare: contenders.at(-1)?.prepare ?? (() => undefined),
     run: async (copy) => kept.push(copy instanceof Uint8Array ? await decodeBase64(copy, { transfer: true }) : copy),
   })
-  const measured = await compare(contenders, { rounds: 5, runs: 7, calls: 1 })
-  const rows = measured.map(({ name, busyMs, wallMs, cpuMs }) => [name, ms(busyMs), ms(wallMs), ms(cpuMs)])
-  return [['way', 'busy ms', 'wall ms', 'CPU ms, all threads'], ...rows, ...pythonRows(bytes)]
+  const measured = await compare(contenders, isQuick ? QUICK : { rounds: 5, runs: 7, calls: 1 })
+  const peers = measurePython(bytes)
+  const head = ['way', 'busy ms', 'wall ms', 'CPU ms, all threads', ...peers.map(({ name }) => `CPU ÷ that of ${name}`)]
+  const rows = measured.map(({ name, busyMs, wallMs, cpuMs }) => {
+    const ratios = peers.map((peer) => (cpuMs / peer.cpuMs).toFixed(2))
+    return [name, ms(busyMs), ms(wallMs), ms(cpuMs)].concat(ratios)
+  })
+  return [head, ...rows, ...peers.map(({ name, cpuMs }) => [name, '', '', ms(cpuMs), '', ''])]
 }
 
-function pythonRows(text: Buffer): string[][] {
+/** Nothing where Python is missing. */
+function measurePython(text: Buffer): { name: string; cpuMs: number }[] {
   const interpreter = python()
   if (interpreter === undefined) return []
   const folder = mkdtempSync(join(tmpdir(), 'offloop-'))
@@ -156,10 +182,31 @@ function pythonRows(text: Buffer): string[][] {
       .trim()
       .split('\n')
       .map((line) => line.split('|'))
-      .map(([name = '', cpu]) => [`pybase64.b64decode(bytes, validate=True) ${name}`, '', '', ms(Number(cpu))])
+      .map(([name = '', cpu]) => ({ name: `pybase64 ${name}`, cpuMs: Number(cpu) }))
   } finally {
     rmSync(folder, { recursive: true })
   }
+}
+
+async function blocksOfStrings(): Promise<string[][]> {
+  const rows = [['size', 'bytes a character', 'way', 'median ms', 'longest ms', 'latency ms']]
+  for (const size of BLOCK_SIZES) {
+    const text = flat(noise((size / 4) * 3).toString('base64'))
+    for (const [width, form] of [
+      ['1', text],
+      ['2', twoBytes(text)],
+    ] as const) {
+      const contenders: Contender[] = [
+        { name: 'Buffer.from', run: async () => Buffer.from(form, 'base64') },
+        { name: 'offloop', run: () => decodeBase64(form) },
+      ]
+      await check(contenders, Buffer.from(text, 'base64'))
+      for (const { name, laterMs, wallMs } of await longestBlocks(contenders, BLOCK_CALLS)) {
+        rows.push([String(size), width, name, ms(median(laterMs)), ms(Math.max(...laterMs)), ms(median(wallMs))])
+      }
+    }
+  }
+  return rows
 }
 
 async function encoding(): Promise<string[][]> {
@@ -172,7 +219,7 @@ async function encoding(): Promise<string[][]> {
     { name: 'encodeBase64(bytes)', run: () => encodeBase64(bytes) },
   ]
   await check(contenders, Buffer.from(bytes.toString('base64'), 'latin1'))
-  const measured = await compare(contenders, { rounds: 5, runs: 5, calls: 1 })
+  const measured = await compare(contenders, isQuick ? QUICK : { rounds: 5, runs: 5, calls: 1 })
   return [
     ['way', 'busy ms', 'wall ms', 'CPU ms, all threads'],
     ...measured.map(({ name, busyMs, wallMs, cpuMs }) => [name, ms(busyMs), ms(wallMs), ms(cpuMs)]),
@@ -211,6 +258,7 @@ async function check(contenders: readonly Contender[], expected: Buffer): Promis
 }
 
 function effort(length: number): Effort {
+  if (isQuick) return QUICK
   const calls = Math.max(1, Math.floor((256 * 1024) / length))
   return length < 8_000_000 ? { rounds: 7, runs: 30, calls } : { rounds: 5, runs: 5, calls: 1 }
 }
@@ -228,6 +276,11 @@ function inLines(text: string): string {
 function withBad(text: string): string {
   const middle = Math.floor(text.length / 2)
   return `${text.slice(0, middle)}*${text.slice(middle + 1)}`
+}
+
+/** A part of a string with a wider character: V8 looks no further than at the whole. */
+function twoBytes(text: string): string {
+  return `\u4e00${text}`.slice(1)
 }
 
 /** Not a rope: V8 would flatten it in the first call. */

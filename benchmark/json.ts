@@ -17,6 +17,7 @@ import { createEncoder, encode, encodeLines, encodeSync, stats } from '../src/in
 import { many, Random, rollouts, SHAPES, SMALL_SHAPES, type Shape, type SmallShape } from './documents.ts'
 import {
   compose,
+  longestBlocks,
   median,
   report,
   runOf,
@@ -87,7 +88,7 @@ interface Pair {
 const worker = startWorker()
 const snake = await startSnake('json.py')
 const clock = await findPool()
-const blocks = only === undefined ? await longestBlocks() : []
+const blocks = only === undefined ? await blocksOfBatch() : []
 const tables = await measureShapes()
 const small = await measureSmall()
 await worker.stop()
@@ -278,18 +279,10 @@ async function measureTranscoder({ shape, value, expected, ours }: Pair): Promis
 }
 
 /** A section of the report. */
-async function longestBlocks(): Promise<string[]> {
+async function blocksOfBatch(): Promise<string[]> {
   show(`${BATCH} rollouts`)
   const batch = rollouts(BATCH)
   const ways = wholeWays(batch, () => undefined).toReversed()
-  const rows = ways.map(({ name, run }) => ({ name, run, longest: [0].slice(1), latency: [0].slice(1) }))
-  for (let call = 0; call < BATCH_CALLS; call += 1) {
-    for (const { run, longest, latency } of rows) {
-      const start = performance.now()
-      longest.push(await longestOf(run))
-      latency.push(performance.now() - start)
-    }
-  }
   const size = Buffer.byteLength(JSON.stringify(batch))
   const head = [
     'way',
@@ -299,36 +292,18 @@ async function longestBlocks(): Promise<string[]> {
     'later calls, longest ms',
     'latency ms',
   ]
-  const body = rows.map(({ name, longest: [first = Number.NaN, ...later], latency }) => [
+  const body = (await longestBlocks(ways, BATCH_CALLS)).map(({ name, firstMs, laterMs, wallMs }) => [
     name,
     megabytes(size),
-    ms(first),
-    ms(median(later)),
-    ms(Math.max(...later)),
-    ms(median(latency)),
+    ms(firstMs),
+    ms(median(laterMs)),
+    ms(Math.max(...laterMs)),
+    ms(median(wallMs)),
   ])
   return [
     '## The longest single block of the JS thread\n\nFor a batch of rollouts, while the loop turns without pause.',
     table([head, ...body]),
   ]
-}
-
-async function longestOf(run: Contender['run']): Promise<number> {
-  await nextTurn()
-  let longest = 0
-  let isSettled = false
-  let last = performance.now()
-  const note = (): void => {
-    const now = performance.now()
-    longest = Math.max(longest, now - last)
-    last = now
-    if (!isSettled) setImmediate(note)
-  }
-  setImmediate(note)
-  await run(undefined)
-  isSettled = true
-  note()
-  return longest
 }
 
 async function measureSmall(): Promise<string[][]> {

@@ -1,10 +1,10 @@
 /** What the benchmarks share: busy time of the loop, tables, and results that say where they are from. */
 
-import { execFileSync } from 'node:child_process'
 import { mkdirSync, writeFileSync } from 'node:fs'
-import { cpus, totalmem } from 'node:os'
+import { stat } from 'node:fs/promises'
 import { setImmediate as nextTurn, setTimeout as sleep } from 'node:timers/promises'
 import { Bench } from 'tinybench'
+import { origin } from '../scripts/machine.mjs'
 
 export interface Contender {
   readonly name: string
@@ -175,6 +175,52 @@ export async function runOf(
   return { busyMs: performance.eventLoopUtilization(before).active, wallMs, result }
 }
 
+/** The longest single blocks of the JS thread. */
+export interface Blocks {
+  readonly name: string
+  /** Of the first call of the process, and of each later one. */
+  readonly firstMs: number
+  readonly laterMs: number[]
+  readonly wallMs: number[]
+}
+
+/** Contenders take turns, a call each, while the loop turns without pause. */
+export async function longestBlocks(contenders: readonly Contender[], calls: number): Promise<Blocks[]> {
+  const taken = contenders.map(({ name, run }) => ({ name, run, longest: [0].slice(1), wallMs: [0].slice(1) }))
+  for (let call = 0; call < calls; call += 1) {
+    for (const { run, longest, wallMs } of taken) {
+      const start = performance.now()
+      longest.push(await longestOf(run))
+      wallMs.push(performance.now() - start)
+    }
+  }
+  return taken.map(({ name, longest: [firstMs = Number.NaN, ...laterMs], wallMs }) => ({
+    name,
+    firstMs,
+    laterMs,
+    wallMs,
+  }))
+}
+
+async function longestOf(run: Contender['run']): Promise<number> {
+  // The call begins where the loop calls back for I/O: `note` comes right behind, and then what the call waits for.
+  await stat('.')
+  let longest = 0
+  let isSettled = false
+  let last = performance.now()
+  const note = (): void => {
+    const now = performance.now()
+    longest = Math.max(longest, now - last)
+    last = now
+    if (!isSettled) setImmediate(note)
+  }
+  setImmediate(note)
+  await run(undefined)
+  isSettled = true
+  note()
+  return longest
+}
+
 export function sum(numbers: readonly number[]): number {
   let total = 0
   for (const number of numbers) total += number
@@ -203,16 +249,6 @@ export function report(noun: string, title: string, sections: readonly string[])
 
 /** A report's text: sections under what was measured where. */
 export function compose(title: string, sections: readonly string[]): string {
-  const [processor] = cpus()
-  const machine = `${processor?.model.trim()}, ${cpus().length} cores, ${Math.round(totalmem() / 2 ** 30)} GiB, ${process.platform} ${process.arch}`
-  const head = `# ${title}\n\n${new Date().toISOString().slice(0, 10)}, Node ${process.version}, ${revision()}\n${machine}`
+  const head = `# ${title}\n\n${origin(`Node ${process.version}`)}`
   return `${[head, ...sections].join('\n\n')}\n`
-}
-
-function revision(): string {
-  try {
-    return `commit ${execFileSync('git', ['rev-parse', '--short', 'HEAD'], { encoding: 'utf8' }).trim()}`
-  } catch {
-    return 'no commit'
-  }
 }

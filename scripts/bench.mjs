@@ -1,9 +1,10 @@
 /**
  * `npm run bench -- base64`, `-- json`, `-- options`, `-- msgpack`, `-- body` or `-- experts`: a benchmark on this Node; with `--nodes` on Node 20, 24 and 26. `-- kernels`: cargo's.
- * `-- json --quick`: few rounds, printed only.
+ * `-- json --quick`, `-- base64 --quick`: few rounds, printed only.
  */
 
-import { createWriteStream } from 'node:fs'
+import { writeFileSync } from 'node:fs'
+import { origin } from './machine.mjs'
 import { install } from './node.mjs'
 import { env, root, run } from './steps.mjs'
 
@@ -24,5 +25,7 @@ async function measure(node) {
 async function kernels() {
   const { code, output } = await run('cargo bench --quiet --package offloop-base64 --bench base64', { env })
   if (code !== 0) process.exit(code)
-  createWriteStream(`${root}benchmark/results/base64-kernels.txt`).end(output.slice(output.indexOf('1024 characters')))
+  const { output: rust } = await run('rustc --version', { quiet: true })
+  const results = output.slice(output.indexOf('1024 characters'))
+  writeFileSync(`${root}benchmark/results/base64-kernels.txt`, `${origin(rust.trim())}\n\n${results}`)
 }

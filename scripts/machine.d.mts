@@ -1,0 +1,1 @@
+export function origin(what: string): string
