@@ -35,6 +35,7 @@ test('the exports are what has been built', (t) => {
     'encodeSync',
     'parse',
     'rawJson',
+    'readJsonl',
     'repair',
     'split',
     'stats',

@@ -8,5 +8,6 @@ mod read;
 mod unescape;
 
 pub use check::{CheckError, check};
+pub use clean::clean;
 pub use read::{PROGRESS, Stop, Text, Visit, read};
 pub use unescape::{unescape, unescaped};

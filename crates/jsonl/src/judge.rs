@@ -3,10 +3,10 @@
 //! JSON as `JSON.parse` takes it, and `NaN`, `Infinity`, `-Infinity`, and any bytes from 0x80 on in strings; of objects
 //! and arrays, several back to back. Nothing recurses, and a row may come in any number of blocks.
 
-use crate::plain::plain;
 use crate::stack::Stack;
 use crate::utf8::Utf8;
 use memchr::memchr;
+use offloop_grammar::clean;
 
 /// Why a row or a tail is not as it should be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -301,7 +301,7 @@ impl Judge {
     #[inline]
     fn text(&mut self, block: &[u8], mut at: usize) -> usize {
         loop {
-            at += plain(block.get(at..).unwrap_or_default());
+            at += clean(block.get(at..).unwrap_or_default()).0;
             match block.get(at) {
                 None => return at,
                 Some(b'"') => {

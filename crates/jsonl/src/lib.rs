@@ -9,7 +9,6 @@ mod judge;
 mod last;
 mod lock;
 mod pick;
-mod plain;
 mod plan;
 mod repair;
 mod rows;
