@@ -276,6 +276,17 @@ impl<E, P: FnMut() -> Result<(), E>> Visit for Scanner<'_, P> {
         Ok(())
     }
 
+    fn skips_integers(&self) -> bool {
+        self.skipped != 0
+    }
+
+    fn integers(&mut self, count: usize) -> Result<(), E> {
+        if let Some(Pending { found: Found::Numbers { count: numbers }, .. }) = &mut self.pending {
+            *numbers += count;
+        }
+        Ok(())
+    }
+
     fn number(&mut self, text: &[u8], at: usize) -> Result<(), E> {
         if let Some(Pending { found: Found::Numbers { count }, .. }) = &mut self.pending {
             *count += 1;

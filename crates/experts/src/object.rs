@@ -164,6 +164,10 @@ impl<E, P: FnMut() -> Result<(), E>> Visit for Reader<P> {
         Ok(())
     }
 
+    fn skips_integers(&self) -> bool {
+        2 < self.seen.depth
+    }
+
     fn number(&mut self, text: &[u8], _: usize) -> Result<(), E> {
         if self.seen.depth == 0 || 2 < self.seen.depth {
             return Ok(());

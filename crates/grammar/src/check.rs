@@ -31,4 +31,8 @@ struct Nobody;
 
 impl Visit for Nobody {
     type Error = Infallible;
+
+    fn skips_integers(&self) -> bool {
+        true
+    }
 }

@@ -4,6 +4,7 @@
 
 mod check;
 mod clean;
+mod integers;
 mod read;
 mod unescape;
 

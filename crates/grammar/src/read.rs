@@ -4,6 +4,7 @@ use std::borrow::Cow;
 use std::ops::Range;
 
 use crate::clean::clean;
+use crate::integers::integers;
 use crate::unescape::unescaped;
 
 /// Is told what a text holds, in its order, and at which byte it begins. Its errors end the reading.
@@ -29,6 +30,16 @@ pub trait Visit {
     }
 
     fn number(&mut self, _text: &[u8], _at: usize) -> Result<(), Self::Error> {
+        Ok(())
+    }
+
+    /// Whether integers may be told by their number alone, as [`Self::integers`].
+    fn skips_integers(&self) -> bool {
+        false
+    }
+
+    /// So many of an array, one behind the other.
+    fn integers(&mut self, _count: usize) -> Result<(), Self::Error> {
         Ok(())
     }
 
@@ -98,6 +109,7 @@ impl<'a, V: Visit> Reader<'a, '_, V> {
         loop {
             self.tell()?;
             self.space();
+            self.skip_integers()?;
             match self.peek() {
                 Some(b'{') => {
                     self.visitor.open(true, self.at).map_err(Stop::Visitor)?;
@@ -184,11 +196,7 @@ impl<'a, V: Visit> Reader<'a, '_, V> {
                 let text = self.string()?;
                 self.visitor.string(text).map_err(Stop::Visitor)
             }
-            Some(b'-' | b'0'..=b'9') => {
-                let start = self.at;
-                self.number()?;
-                self.visitor.number(self.from(start), start).map_err(Stop::Visitor)
-            }
+            Some(b'-' | b'0'..=b'9') => self.numbers(),
             Some(b't') => self.literal(b"true", Some(true)),
             Some(b'f') => self.literal(b"false", Some(false)),
             Some(b'n') => self.literal(b"null", None),
@@ -264,7 +272,55 @@ impl<'a, V: Visit> Reader<'a, '_, V> {
         Ok(())
     }
 
+    /// Integers of an array that nobody wants one by one, but for the last few.
+    #[inline]
+    fn skip_integers(&mut self) -> Result<(), Stop<V::Error>> {
+        let is_number = matches!(self.peek(), Some(b'-' | b'0'..=b'9'));
+        if !is_number || self.stack.last() != Some(false) || !self.visitor.skips_integers() {
+            return Ok(());
+        }
+        loop {
+            let rest = self.text.get(self.at..).unwrap_or_default();
+            let (len, count) = integers(rest.get(..PROGRESS).unwrap_or(rest));
+            if len == 0 {
+                self.space();
+                return Ok(());
+            }
+            self.at += len;
+            self.visitor.integers(count).map_err(Stop::Visitor)?;
+            self.tell()?;
+            // What is behind the comma.
+            if self.peek() == Some(b' ') {
+                self.at += 1;
+            }
+        }
+    }
+
+    /// One; and in an array, all that follow each other with nothing but a comma between.
+    fn numbers(&mut self) -> Result<(), Stop<V::Error>> {
+        let is_array = self.stack.last() == Some(false);
+        loop {
+            let start = self.at;
+            self.number()?;
+            self.visitor.number(self.from(start), start).map_err(Stop::Visitor)?;
+            match self.text.get(self.at..) {
+                Some([b',', b'-' | b'0'..=b'9', ..]) if is_array => self.at += 1,
+                _ => return Ok(()),
+            }
+            self.tell()?;
+        }
+    }
+
+    #[inline]
     fn number(&mut self) -> Result<(), Stop<V::Error>> {
+        if let Some(len) = short_integer(self.text.get(self.at..).unwrap_or_default()) {
+            self.at += len;
+            return Ok(());
+        }
+        self.any_number()
+    }
+
+    fn any_number(&mut self) -> Result<(), Stop<V::Error>> {
         if self.peek() == Some(b'-') {
             self.at += 1;
         }
@@ -331,6 +387,17 @@ impl<'a, V: Visit> Reader<'a, '_, V> {
     fn peek(&self) -> Option<u8> {
         self.text.get(self.at).copied()
     }
+}
+
+/// The length of an integer of up to seven digits, which most numbers are. None of all others.
+#[inline]
+fn short_integer(text: &[u8]) -> Option<usize> {
+    let sign = usize::from(text.first() == Some(&b'-'));
+    let eight = text.get(sign..)?.first_chunk::<8>()?;
+    let count = leading_digits(*eight);
+    let is_json = count == 1 || count != 0 && eight.first() != Some(&b'0');
+    let is_whole = !matches!(eight.get(count)?, b'.' | b'e' | b'E');
+    (is_json && is_whole).then_some(sign + count)
 }
 
 /// How many digits eight bytes begin with.

@@ -75,6 +75,10 @@ impl offloop_grammar::Visit for Keys {
         Ok(())
     }
 
+    fn skips_integers(&self) -> bool {
+        true
+    }
+
     fn key(&mut self, text: Text<'_>) -> Result<(), Infallible> {
         if self.depth == 1 {
             self.keys.push(text.unescaped().into_owned());

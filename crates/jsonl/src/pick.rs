@@ -245,6 +245,10 @@ impl Visit for Picker<'_> {
         Ok(())
     }
 
+    fn skips_integers(&self) -> bool {
+        self.skipped != 0
+    }
+
     fn number(&mut self, text: &[u8], at: usize) -> Result<(), Self::Error> {
         self.scalar(&(at..at + text.len()));
         Ok(())
