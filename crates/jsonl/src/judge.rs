@@ -179,13 +179,6 @@ impl Judge {
         Verdict::Torn(Torn { start: self.whole, cause })
     }
 
-    /// Ready for another row.
-    pub fn reset(&mut self) {
-        let mut stack = std::mem::take(&mut self.stack);
-        stack.clear();
-        *self = Self { stack, ..Self::default() };
-    }
-
     fn kept(&self) -> Verdict {
         Verdict::Kept(Kept { is_glued: self.is_glued, has_words: self.has_words })
     }

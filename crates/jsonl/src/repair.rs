@@ -145,7 +145,7 @@ pub fn repair_file(
     Err(RepairError::Unsettled)
 }
 
-/// A file that has changed in size as often while it was looked at has a writer who does not stop.
+/// A file that has changed as often while it was looked at has a writer who does not stop.
 const MOST_EXAMINATIONS: usize = 16;
 
 /// A forward scan, and the copy of torn bytes.
@@ -153,7 +153,7 @@ const LARGE_BLOCK: usize = 256 << 10;
 
 enum Settled<T> {
     Done(T),
-    /// The file has another size than when it was looked at: nothing was changed.
+    /// The file is not what it was when it was looked at: nothing was done to it.
     Changed,
 }
 
@@ -228,12 +228,15 @@ impl Repair<'_> {
     ) -> Result<Settled<Option<PathBuf>>, RepairError> {
         let mut sidecar = match plan.cut {
             Some(offset) if plan.action == Action::Quarantined => {
-                Some(self.quarantine(offset, examined)?)
+                match self.quarantine(offset, examined)? {
+                    Settled::Done(sidecar) => Some(sidecar),
+                    Settled::Changed => return Ok(Settled::Changed),
+                }
             }
             _ => None,
         };
         (self.watch)(Progress { bytes: examined.len(), total: examined.len() })?;
-        if metadata(self.file, self.path)?.len() != examined.len() {
+        if has_changed(examined, &metadata(self.file, self.path)?) {
             return Ok(Settled::Changed);
         }
         if let Some(sidecar) = &mut sidecar {
@@ -244,7 +247,11 @@ impl Repair<'_> {
     }
 
     /// All bytes from `offset` on, in a file that is durable when this returns.
-    fn quarantine(&self, offset: u64, examined: &Metadata) -> Result<Sidecar, RepairError> {
+    fn quarantine(
+        &self,
+        offset: u64,
+        examined: &Metadata,
+    ) -> Result<Settled<Sidecar>, RepairError> {
         let (file, sidecar) = self.create_sidecar(offset, examined)?;
         let mut memory = vec![0; LARGE_BLOCK.min((examined.len() - offset) as usize)];
         let mut at = offset;
@@ -253,9 +260,8 @@ impl Repair<'_> {
             let left = usize::try_from(examined.len() - at).unwrap_or(usize::MAX);
             let len = memory.len().min(left);
             let block = memory.get_mut(..len).unwrap_or_default();
-            // Where the file has shrunk, the next look at its size says so.
             match fill(self.file, block, at) {
-                Err(ExamineError::Shrunk) => return Ok(sidecar),
+                Err(ExamineError::Shrunk) => return Ok(Settled::Changed),
                 outcome => outcome.map_err(|error| self.examine_error(error))?,
             }
             write_at(&file, block, at - offset, &sidecar.path)?;
@@ -264,7 +270,7 @@ impl Repair<'_> {
         sync(&file, self.settings.durability, &sidecar.path)?;
         drop(file);
         sync_folder_of(&sidecar.path, self.settings.durability)?;
-        Ok(sidecar)
+        Ok(Settled::Done(sidecar))
     }
 
     /// With the first name that is free, beside the real file.
@@ -298,6 +304,11 @@ impl Repair<'_> {
         }
         Ok(sync(self.file, self.settings.durability, self.path)?)
     }
+}
+
+/// Whoever writes without the lock changes the size, or at least the time.
+fn has_changed(examined: &Metadata, now: &Metadata) -> bool {
+    examined.len() != now.len() || examined.modified().ok() != now.modified().ok()
 }
 
 /// A copy of the torn bytes, which goes again unless they are about to be cut off.

@@ -29,9 +29,4 @@ impl Stack {
     pub fn last(&self) -> Option<bool> {
         (self.len != 0).then_some(self.top & 1 != 0)
     }
-
-    pub fn clear(&mut self) {
-        self.below.clear();
-        self.len = 0;
-    }
 }

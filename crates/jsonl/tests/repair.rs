@@ -6,6 +6,7 @@ use std::cell::Cell;
 use std::fs::{self, File, OpenOptions};
 use std::io::Write;
 use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime};
 
 use offloop_jsonl::{
     Action, Durability, Policy, RepairError, Settings, Stopped, Watch, lock, repair,
@@ -90,6 +91,27 @@ fn a_file_that_shrinks_is_looked_at_again() {
         assert_eq!((report.action, report.size_before), (Action::None, 8));
         assert_eq!(place.names(), 1);
     }
+}
+
+#[test]
+fn a_file_that_is_overwritten_before_the_cut_is_looked_at_again() {
+    let place = Place::new("overwritten", b"{\"a\":1}\n{\"a\":2 ");
+    let told = Cell::new(0);
+    let finish = |_| {
+        told.set(told.get() + 1);
+        if told.get() == 3 {
+            let mut file = File::options().write(true).open(place.file()).unwrap();
+            file.write_all(b"{\"a\":1}\n{\"a\":2}").unwrap();
+            // The clock of a file system may stand still for some milliseconds.
+            let later = SystemTime::now() + Duration::from_secs(1);
+            file.set_modified(later).unwrap();
+        }
+        Ok(())
+    };
+    let report = repair(&place.file(), &SETTINGS, &finish).unwrap();
+    assert_eq!(report.action, Action::Terminated);
+    assert_eq!(place.bytes(), b"{\"a\":1}\n{\"a\":2}\n");
+    assert_eq!(place.names(), 1);
 }
 
 #[test]
