@@ -253,19 +253,19 @@ impl Repair<'_> {
         examined: &Metadata,
     ) -> Result<Settled<Sidecar>, RepairError> {
         let (file, sidecar) = self.create_sidecar(offset, examined)?;
-        let mut memory = vec![0; LARGE_BLOCK.min((examined.len() - offset) as usize)];
+        let mut memory = Vec::new();
         let mut at = offset;
         while at < examined.len() {
             (self.watch)(Progress { bytes: at, total: examined.len() })?;
             let left = usize::try_from(examined.len() - at).unwrap_or(usize::MAX);
-            let len = memory.len().min(left);
-            let block = memory.get_mut(..len).unwrap_or_default();
+            memory.resize(left.min(LARGE_BLOCK), 0);
+            let block = memory.as_mut_slice();
             match fill(self.file, block, at) {
                 Err(ExamineError::Shrunk) => return Ok(Settled::Changed),
                 outcome => outcome.map_err(|error| self.examine_error(error))?,
             }
             write_at(&file, block, at - offset, &sidecar.path)?;
-            at += len as u64;
+            at += block.len() as u64;
         }
         sync(&file, self.settings.durability, &sidecar.path)?;
         drop(file);
