@@ -168,11 +168,23 @@ pub(crate) fn real_path(path: &Path) -> Result<PathBuf, FileError> {
         match fs::read_link(&real) {
             // Beside the link, where it is relative.
             Ok(target) => real = real.parent().unwrap_or(Path::new("")).join(target),
-            Err(error) if error.kind() == io::ErrorKind::InvalidInput => break,
+            Err(error) if is_no_link(&error) => break,
             Err(error) => return Err(failed("readlink", path)(error)),
         }
     }
     Ok(real)
+}
+
+#[cfg(not(windows))]
+fn is_no_link(error: &io::Error) -> bool {
+    error.kind() == io::ErrorKind::InvalidInput
+}
+
+#[cfg(windows)]
+fn is_no_link(error: &io::Error) -> bool {
+    const ERROR_NOT_A_REPARSE_POINT: i32 = 4390;
+
+    error.raw_os_error() == Some(ERROR_NOT_A_REPARSE_POINT)
 }
 
 /// `path` with `ending` behind it.

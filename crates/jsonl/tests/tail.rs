@@ -165,7 +165,7 @@ fn every_prefix_of_a_real_file_and_what_a_crash_puts_behind_it() {
     for at in 0..=file.len() {
         for bytes in torn(&file, at) {
             check_file(&bytes, &SIZES);
-            check_scan(&bytes, &SIZES);
+            check_scan(&bytes, &[1, 4096]);
         }
     }
 }
