@@ -1,6 +1,7 @@
+import { fileURLToPath } from 'node:url'
 import { isMainThread, parentPort, Worker, workerData } from 'node:worker_threads'
 import * as binding from '../../binding.js'
-import { decodeBase64, encodeBase64, stats } from '../../src/index.ts'
+import { concatExperts, decodeBase64, encodeBase64, readJsonl, stats, type ExpertsWire } from '../../src/index.ts'
 import { expect, play } from '../fixtures/scenario.ts'
 import { noise } from '../fixtures/text.ts'
 
@@ -92,6 +93,22 @@ const tasks: Readonly<Record<string, () => Promise<void>>> = {
     parentPort?.postMessage('queued')
     await Promise.allSettled(calls)
   },
+  /** Many turns handed over at a time, and the rows of a file. */
+  async chain() {
+    const text = Buffer.alloc(96_000, 7).toString('base64')
+    const wire = (): ExpertsWire => ({ data: owned(text), encoding: 'base64', shape: [1000, 12, 8] })
+    const chain = (): Promise<unknown> =>
+      concatExperts(
+        Array.from({ length: 40 }, (_, index) => ({ experts: wire(), start: index * 1000 })),
+        { tokens: 40_001, transfer: true },
+      )
+    const rows = async (): Promise<void> => {
+      for await (const _ of readJsonl(fileURLToPath(import.meta.url), { onBadRow: 'skip' }));
+    }
+    const calls = Array.from({ length: 12 }, () => [chain(), rows()]).flat()
+    parentPort?.postMessage('queued')
+    await Promise.allSettled(calls)
+  },
   async crowd() {
     for (let round = 0; round < 10; round += 1) {
       const result = await decodeBase64(owned(TEXT))
@@ -173,7 +190,7 @@ async function shared(): Promise<void> {
 
 async function terminated(): Promise<void> {
   for (let round = 0; round < 6; round += 1) {
-    const workers = Array.from({ length: 3 }, () => start('queue'))
+    const workers = ['queue', 'chain', 'queue'].map(start)
     await Promise.all(workers.map(messageOf))
     await Promise.all(workers.map((worker) => worker.terminate()))
   }
