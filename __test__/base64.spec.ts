@@ -198,8 +198,9 @@ for (const size of SIZES) {
         t.like(await t.throwsAsync(decodeBase64(form, { mode: 'strict' })), expected)
       }
       t.like(await t.throwsAsync(decodeBase64(Buffer.from(bad), { transfer: true })), expected)
-      t.deepEqual(await decodeBase64(bad, { mode: 'node' }), Buffer.from(bad, 'base64'))
-      t.deepEqual(await decodeBase64(wide, { mode: 'node' }), Buffer.from(wide, 'base64'))
+      // t.deepEqual takes more than a minute for all of these.
+      t.true((await decodeBase64(bad, { mode: 'node' })).equals(Buffer.from(bad, 'base64')))
+      t.true((await decodeBase64(wide, { mode: 'node' })).equals(Buffer.from(wide, 'base64')))
     }
   })
 }
