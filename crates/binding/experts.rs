@@ -639,7 +639,7 @@ impl Work for FillExperts {
                 of_turn(Failure { offset, ..failure }, is_chain.then_some(index))
             })?;
         }
-        fill(plan, out);
+        fill(plan, out, || flag.check())?;
         Ok(out.len() as f64)
     }
 

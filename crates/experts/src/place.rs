@@ -102,29 +102,58 @@ where
     }
 }
 
-/// Fills the positions of `plan` that no turn has, in `out`, where the rows of all turns are.
-pub fn fill(plan: &Plan, out: &mut [u8]) {
+/// Fills the positions of `plan` that no turn has, in `out`, where the rows of all turns are. `poll` is called every few
+/// microseconds of work.
+///
+/// # Errors
+/// Those of `poll`.
+pub fn fill<E>(
+    plan: &Plan,
+    out: &mut [u8],
+    mut poll: impl FnMut() -> Result<(), E>,
+) -> Result<(), E> {
     let row = plan.shape.row_size(plan.dtype).unwrap_or_default();
     for (positions, fill) in &plan.fills {
-        let Range { start, end } = bytes_of(positions.clone(), plan.shape, plan.dtype);
-        let before = start.saturating_sub(row)..start;
-        let Some(place) = out.get_mut(start..end) else { continue };
-        match fill {
-            Fill::Repeat if before.len() == row => {
-                for at in (start..end).step_by(row.max(1)) {
-                    out.copy_within(before.clone(), at);
-                }
+        let place = bytes_of(positions.clone(), plan.shape, plan.dtype);
+        // At the start there is no row before.
+        let value = match fill {
+            Fill::Repeat if row <= place.start => {
+                repeat(out, row, place, &mut poll)?;
+                continue;
             }
-            Fill::Value(value) => {
-                let element = plan.dtype.element(*value).unwrap_or_default();
-                let element = element.get(..plan.dtype.size()).unwrap_or_default();
-                for place in place.chunks_exact_mut(element.len()) {
-                    place.copy_from_slice(element);
-                }
+            Fill::Value(value) => *value,
+            Fill::Repeat | Fill::Throw => 0,
+        };
+        let element = plan.dtype.element(value).unwrap_or_default();
+        let element = element.get(..plan.dtype.size()).unwrap_or_default();
+        for piece in out.get_mut(place).unwrap_or_default().chunks_mut(PIECE) {
+            poll()?;
+            for place in piece.chunks_exact_mut(element.len()) {
+                place.copy_from_slice(element);
             }
-            Fill::Repeat | Fill::Throw => place.fill(0),
         }
     }
+    Ok(())
+}
+
+/// The row before `place`, in all of that: first in one piece of it, which is then copied.
+fn repeat<E>(
+    out: &mut [u8],
+    row: usize,
+    place: Range<usize>,
+    mut poll: impl FnMut() -> Result<(), E>,
+) -> Result<(), E> {
+    let start = place.start - row;
+    let mut filled = row;
+    while start + filled < place.end {
+        poll()?;
+        // Whole rows, as many as there are already; no more than a piece, or one.
+        let most = filled.min(PIECE.next_multiple_of(row.max(1)));
+        let len = most.min(place.end - start - filled);
+        out.copy_within(start..start + len, start + filled);
+        filled += len;
+    }
+    Ok(())
 }
 
 fn bytes_of(rows: Range<usize>, shape: Shape, dtype: Dtype) -> Range<usize> {

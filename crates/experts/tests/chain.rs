@@ -44,7 +44,7 @@ fn concat(turns: &[Option<Given>], rules: &Rules) -> Result<(Dtype, Vec<u8>), Pl
         };
         place(read, &turn(given).payload, runs, plan.dtype, &mut out, || Ok(())).unwrap();
     }
-    fill(&plan, &mut out);
+    fill(&plan, &mut out, || Ok::<_, PayloadError>(())).unwrap();
     Ok((plan.dtype, out))
 }
 
