@@ -19,7 +19,9 @@ use crate::task::{Job, Work, launch};
 
 /// Rows from this size on have memory of their own, which can be transferred.
 const OWN_MEMORY: usize = 64 << 10;
-/// What is read at once from the end.
+/// What is read at once: little enough to stay in the cache until it was looked at.
+const LARGEST_BLOCK: usize = 512 << 10;
+/// The same from the end.
 const LAST_BLOCK: usize = 256 << 10;
 
 /// The rows of a file, read a batch at a time.
@@ -36,6 +38,8 @@ struct State {
     from: u64,
     last: Option<usize>,
     block: usize,
+    /// Bytes that a task reads, of values.
+    batch: u64,
     wanted: Wanted,
     /// Once it was opened.
     reading: Option<(File, Rows)>,
@@ -74,7 +78,8 @@ impl RowsReader {
             path,
             from: from as u64,
             last: last.map(|last| last as usize),
-            block: block as usize,
+            block: (block as usize).min(LARGEST_BLOCK),
+            batch: block as u64,
             wanted,
             reading: None,
             places: Vec::new(),
@@ -106,9 +111,18 @@ impl State {
             None => self.reading.insert(open(&self.path, self.from, self.last, self.block, flag)?),
         };
         let mut told = Told::new(&self.wanted);
-        let poll = || flag.check().map_err(BatchError::Stopped);
-        if !rows.batch(file, &mut told, poll).map_err(failed)? {
-            return Ok(String::new());
+        let start = rows.position();
+        // Block by block, as each is still in the cache when it is looked at. Bytes are needed until they are copied.
+        let most = if matches!(self.wanted, Wanted::Fields(_)) { self.batch } else { 0 };
+        loop {
+            let poll = || flag.check().map_err(BatchError::Stopped);
+            let has_rows = rows.batch(file, &mut told, poll).map_err(failed)?;
+            if !has_rows && rows.position() == start {
+                return Ok(String::new());
+            }
+            if !has_rows || most <= rows.position() - start {
+                break;
+            }
         }
         let (text, places) = told.finish(rows.position(), rows.end());
         self.places = places;

@@ -2,7 +2,8 @@
 
 import { allocate, type Bytes } from '../bytes.ts'
 import { invalidType, invalidValue, OffloopError } from '../errors.ts'
-import { isArray, keysOf, parseJson, partOf } from '../intrinsics.ts'
+import { compile } from '../capture/compile.ts'
+import { isArray, keysOf, parseJson, partOf, stringifyJson } from '../intrinsics.ts'
 import { copyRows, nextRows, RowsReader, unwrap } from '../native.ts'
 import { checkKeys, readInteger, readSignal, tableOf, type Cancellable } from '../options.ts'
 import { run } from '../pool.ts'
@@ -97,6 +98,8 @@ interface Rules {
   readonly last: number | undefined
   readonly kind: keyof typeof BLOCKS
   readonly fields: readonly string[]
+  /** Of the columns of offsets, lengths, and values. */
+  readonly build: (...columns: readonly unknown[]) => readonly RowWithFields<string>[]
   readonly onBadRow: 'skip' | 'throw' | ((bad: BadRow) => void)
   readonly onProgress: ReadOptions['onProgress']
   readonly signal: AbortSignal | undefined
@@ -114,12 +117,14 @@ function readRules(path: unknown, options: AnyOptions): Rules {
   if (onProgress !== undefined && typeof onProgress !== 'function') {
     throw invalidType('options.onProgress', 'of type function', onProgress)
   }
+  const known = fields === undefined ? [''] : readFields(fields)
   return {
     path: name,
     from: readInteger('options.from', from, 0, Number.MAX_SAFE_INTEGER) ?? 0,
     last: readInteger('options.last', last, 0, Number.MAX_SAFE_INTEGER),
     kind: fields === undefined ? (as ?? 'bytes') : 'fields',
-    fields: fields === undefined ? [''] : readFields(fields),
+    fields: known,
+    build: compileRows(known),
     onBadRow,
     onProgress,
     signal: readSignal(signal),
@@ -178,13 +183,9 @@ function corrupt(path: string, { offset, cause }: BadRow): OffloopError {
   return new OffloopError('ERR_OFFLOOP_CORRUPT', message, { path, offset })
 }
 
-/** A row as the addon tells it: values, those that are absent, and how strings begin that stand for numbers. */
-type ToldRow = [offset: number, length: number, values: unknown[], absent?: number[], mark?: string]
-/** The index of its memory, and where it begins there. */
-type ToldBytes = [offset: number, length: number, memory: number, start: number]
-
 interface Batch {
-  readonly rows: (ToldRow | ToldBytes)[]
+  /** Offsets, lengths, and then the values of each field; or the memory of each row, and where it begins there. */
+  readonly columns: readonly (readonly unknown[])[]
   readonly bad: BadRow[]
   readonly sizes: number[]
   readonly at: number
@@ -194,39 +195,61 @@ interface Batch {
 function readBatch(text: string): Batch {
   // What the addon wrote.
   // oxlint-disable-next-line typescript/no-unsafe-type-assertion
-  const [rows, told, sizes, at, size] = parseJson(text) as [
-    Batch['rows'],
+  const [columns, absent, marks, told, sizes, at, size] = parseJson(text) as [
+    unknown[][],
+    number[],
+    (number | string)[],
     (number | BadRowCause)[],
     number[],
     number,
     number,
   ]
+  for (let index = 0; index < marks.length; index += 2) {
+    const [row, mark] = [Number(marks[index]), String(marks[index + 1])]
+    for (const values of columns.slice(FIELDS)) values[row] = numbered(values[row], mark)
+  }
+  for (let index = 0; index < absent.length; index += 2) {
+    const values = columns[FIELDS + (absent[index + 1] ?? 0)]
+    if (values !== undefined) values[absent[index] ?? 0] = undefined
+  }
   const bad: BadRow[] = []
   for (let index = 0; index < told.length; index += 3) {
     // oxlint-disable-next-line typescript/no-unsafe-type-assertion
     const [offset, length, cause] = told.slice(index, index + 3) as [number, number, BadRowCause]
     bad.push({ offset, length, cause })
   }
-  return { rows, bad, sizes, at, size }
+  return { columns, bad, sizes, at, size }
 }
 
-async function rowsOf(batch: Batch, { kind, fields, signal }: Rules, reader: RowsReader): Promise<AnyRow[]> {
-  if (kind === 'bytes') return await bytesOf(batch, signal, reader)
+/** Where the columns of fields begin. */
+const FIELDS = 2
+
+async function rowsOf({ columns, sizes }: Batch, rules: Rules, reader: RowsReader): Promise<readonly AnyRow[]> {
+  const { kind, signal } = rules
   // oxlint-disable-next-line typescript/no-unsafe-type-assertion
-  const rows = batch.rows as ToldRow[]
-  if (kind === 'value') return rows.map((row) => ({ offset: row[0], length: row[1], value: valuesOf(row)[0] }))
-  return rows.map((row) => {
-    const values = valuesOf(row)
-    const picked: Record<string, unknown> = {}
-    for (const [index, field] of fields.entries()) picked[field] = values[index]
-    return { offset: row[0], length: row[1], fields: picked }
-  })
+  const [offsets = [], lengths = []] = columns as readonly (readonly number[])[]
+  if (kind === 'bytes') {
+    const memories = sizes.map(allocate)
+    unwrap(await run((stop) => copyRows(reader, memories, stop), { lane: 'files', signal, first: true }))
+    // oxlint-disable-next-line typescript/no-unsafe-type-assertion
+    const [indexes = [], starts = []] = columns.slice(FIELDS) as readonly (readonly number[])[]
+    return offsets.map((offset, row): RowWithBytes => {
+      const [length = 0, start = 0] = [lengths[row], starts[row]]
+      return { offset, length, bytes: partOf(memories[indexes[row] ?? 0] ?? allocate(0), start, start + length) }
+    })
+  }
+  const values = columns.slice(FIELDS)
+  if (kind === 'value') {
+    return offsets.map((offset, row) => ({ offset, length: lengths[row] ?? 0, value: values[0]?.[row] }))
+  }
+  return rules.build(offsets, lengths, values)
 }
 
-function valuesOf([, , values, absent, mark]: ToldRow): unknown[] {
-  if (mark !== undefined) for (const index of values.keys()) values[index] = numbered(values[index], mark)
-  if (absent !== undefined) for (const index of absent) values[index] = undefined
-  return values
+/** Makes rows of columns: a function that knows the keys takes a tenth of the time of one that is given them. */
+function compileRows(fields: readonly string[]): Rules['build'] {
+  const entries = fields.map((field, index) => `${stringifyJson(field)}: values[${index}][row]`)
+  const row = `({ offset, length: lengths[row], fields: { ${entries.join(', ')} } })`
+  return compile(['offsets', 'lengths', 'values'], `return offsets.map((offset, row) => ${row})`)
 }
 
 /** With numbers in the places of the strings that stand for them. */
@@ -248,19 +271,4 @@ function numbered(value: unknown, mark: string): unknown {
     }
   }
   return root.value
-}
-
-async function bytesOf(
-  batch: Batch,
-  signal: AbortSignal | undefined,
-  reader: RowsReader,
-): Promise<readonly RowWithBytes[] & AnyRow[]> {
-  const memories = batch.sizes.map(allocate)
-  unwrap(await run((stop) => copyRows(reader, memories, stop), { lane: 'files', signal, first: true }))
-  // oxlint-disable-next-line typescript/no-unsafe-type-assertion
-  return (batch.rows as ToldBytes[]).map(([offset, length, memory, start]) => ({
-    offset,
-    length,
-    bytes: partOf(memories[memory] ?? allocate(0), start, start + length),
-  }))
 }

@@ -56,6 +56,16 @@ impl Fields {
         Ok(fields)
     }
 
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.count
+    }
+
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.count == 0
+    }
+
     fn add(&mut self, pointer: &[u8], index: usize) -> Result<(), PointerError> {
         let mut segments = pointer.split(|&byte| byte == b'/');
         if segments.next() != Some(&[]) {
