@@ -6,7 +6,11 @@
 import { env, run } from './steps.mjs'
 
 const TESTS = {
-  'cargo test': ['cargo test --quiet --no-fail-fast --workspace --exclude offloop-binding'],
+  'cargo test': [
+    'cargo test --quiet --no-fail-fast --workspace --exclude offloop-binding',
+    // What takes too long without optimisation.
+    'cargo test --quiet --no-fail-fast --release --package offloop-jsonl -- --ignored',
+  ],
   ava: ['ava'],
 }
 const CHECKS = {
