@@ -19,9 +19,11 @@ use crate::task::{Job, Work, launch};
 
 /// Rows from this size on have memory of their own, which can be transferred.
 const OWN_MEMORY: usize = 64 << 10;
+/// Values of this size are parsed before more is read, so that no batch holds the loop for long.
+const LARGEST_TEXT: usize = 256 << 10;
 /// What is read at once: little enough to stay in the cache until it was looked at.
 const LARGEST_BLOCK: usize = 512 << 10;
-/// The same from the end.
+/// What is read at once from the end.
 const LAST_BLOCK: usize = 256 << 10;
 
 /// The rows of a file, read a batch at a time.
@@ -120,7 +122,7 @@ impl State {
             if !has_rows && rows.position() == start {
                 return Ok(String::new());
             }
-            if !has_rows || most <= rows.position() - start {
+            if !has_rows || most <= rows.position() - start || LARGEST_TEXT <= told.size() {
                 break;
             }
         }

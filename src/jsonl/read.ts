@@ -60,7 +60,7 @@ const KEYS = tableOf({
  * How much is read at once. Of fields little comes back, so that batches are large; values are parsed on the thread, which
  * long batches would hold.
  */
-const BLOCKS = { fields: 4 * 1024 * 1024, bytes: 1024 * 1024, value: 256 * 1024 }
+const BLOCKS = { fields: 16 * 1024 * 1024, bytes: 512 * 1024, value: 256 * 1024 }
 
 /**
  * Batches of rows. Memory stays bounded by the batch, whatever the file's size; breaking out of the loop closes the file. It never throws; a wrong argument rejects the first `next()`.

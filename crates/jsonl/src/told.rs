@@ -70,6 +70,12 @@ impl<'a> Told<'a> {
         }
     }
 
+    /// Bytes of all values so far.
+    #[must_use]
+    pub fn size(&self) -> usize {
+        self.columns.iter().map(|column| column.0.len()).sum()
+    }
+
     /// `[[columns],[absent],[marks],[bad],[sizes],how far it is,of how many bytes]`; and what goes where.
     #[must_use]
     pub fn finish(self, at: u64, size: u64) -> (String, Vec<Place>) {
