@@ -50,6 +50,11 @@ export function readInteger(name: string, value: unknown, least: number, most: n
   return value
 }
 
+export function readListener<T>(name: string, value: ((done: T) => void) | undefined): ((done: T) => void) | undefined {
+  if (value === undefined || typeof value === 'function') return value
+  throw invalidType(name, 'of type function', value)
+}
+
 /** The signal, if there is one; throws its reason if it is already aborted. */
 export function readSignal(value: unknown): AbortSignal | undefined {
   if (value === undefined) return undefined

@@ -5,7 +5,7 @@ import { invalidType, invalidValue, OffloopError } from '../errors.ts'
 import { compile } from '../capture/compile.ts'
 import { isArray, keysOf, parseJson, partOf, stringifyJson } from '../intrinsics.ts'
 import { copyRows, nextRows, RowsReader, unwrap } from '../native.ts'
-import { checkKeys, readInteger, readSignal, tableOf, type Cancellable } from '../options.ts'
+import { checkKeys, readInteger, readListener, readSignal, tableOf, type Cancellable } from '../options.ts'
 import { run } from '../pool.ts'
 import { readPath } from './path.ts'
 import type { BadRow, BadRowCause } from './repair.ts'
@@ -114,9 +114,6 @@ function readRules(path: unknown, options: AnyOptions): Rules {
   if (typeof onBadRow !== 'function' && onBadRow !== 'skip' && onBadRow !== 'throw') {
     throw invalidValue('options.onBadRow', "must be 'skip', 'throw' or a function", onBadRow)
   }
-  if (onProgress !== undefined && typeof onProgress !== 'function') {
-    throw invalidType('options.onProgress', 'of type function', onProgress)
-  }
   const known = fields === undefined ? [''] : readFields(fields)
   return {
     path: name,
@@ -126,7 +123,7 @@ function readRules(path: unknown, options: AnyOptions): Rules {
     fields: known,
     build: compileRows(known),
     onBadRow,
-    onProgress,
+    onProgress: readListener('options.onProgress', onProgress),
     signal: readSignal(signal),
   }
 }

@@ -3,7 +3,16 @@
 import { invalidType } from '../errors.ts'
 import { FileDurability, RepairAction, repairFile, RowCause, TailPolicy as Policy, unwrap } from '../native.ts'
 import type { Failure, Progress, Repaired, RepairSettings } from '../native.ts'
-import { checkKeys, choose, readBoolean, readInteger, readSignal, tableOf, type Cancellable } from '../options.ts'
+import {
+  checkKeys,
+  choose,
+  readBoolean,
+  readInteger,
+  readListener,
+  readSignal,
+  tableOf,
+  type Cancellable,
+} from '../options.ts'
 import { run } from '../pool.ts'
 import { watched, type Done, type Listener } from '../progress.ts'
 import { readPath } from './path.ts'
@@ -129,7 +138,7 @@ function readRules(options: RepairOptions): Rules {
   const from = readSearch(options.verify)
   const durability = choose('options.durability', options.durability, DURABILITIES, FileDurability.Full)
   const locks = readBoolean('options.lock', options.lock, true)
-  const onProgress = readListener(options.onProgress)
+  const onProgress = readListener('options.onProgress', options.onProgress)
   const settings = { policy, durability, locks, ...(from !== null && { verifyFrom: from }) }
   return { settings, onProgress, signal: readSignal(options.signal) }
 }
@@ -141,11 +150,6 @@ function readSearch(verify: RepairOptions['verify']): number | null {
   const offset = readInteger('options.verify.since', since, 0, Number.MAX_SAFE_INTEGER)
   if (offset === undefined) throw invalidType('options.verify.since', 'of type number', since)
   return offset
-}
-
-function readListener(listener: Listener | undefined): Listener | undefined {
-  if (listener === undefined || typeof listener === 'function') return listener
-  throw invalidType('options.onProgress', 'of type function', listener)
 }
 
 function reportOf(repaired: Repaired): RepairReport {

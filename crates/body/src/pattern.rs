@@ -3,6 +3,8 @@
 use std::error::Error;
 use std::fmt;
 
+use offloop_grammar::key_of;
+
 /// A pointer that is none.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PointerError {
@@ -72,7 +74,7 @@ impl Patterns {
                 b"*" => Segment::Any,
                 b"**" if is_first => Segment::Deep,
                 b"**" => return Err(PointerError::Deep),
-                _ => Segment::Key(unescaped(text)?),
+                _ => Segment::Key(key_of(text).ok_or(PointerError::Escape)?),
             });
             is_first = false;
         }
@@ -134,24 +136,4 @@ fn states(set: &[u64]) -> impl Iterator<Item = usize> {
             (bit < BITS).then_some(index * BITS + bit)
         })
     })
-}
-
-fn unescaped(text: &[u8]) -> Result<Vec<u8>, PointerError> {
-    let mut key = Vec::with_capacity(text.len());
-    let mut rest = text;
-    while let Some((&byte, behind)) = rest.split_first() {
-        rest = behind;
-        if byte != b'~' {
-            key.push(byte);
-            continue;
-        }
-        let (&digit, behind) = rest.split_first().ok_or(PointerError::Escape)?;
-        rest = behind;
-        key.push(match digit {
-            b'0' => b'~',
-            b'1' => b'/',
-            _ => return Err(PointerError::Escape),
-        });
-    }
-    Ok(key)
 }

@@ -5,10 +5,12 @@
 mod check;
 mod clean;
 mod integers;
+mod pointer;
 mod read;
 mod unescape;
 
 pub use check::{CheckError, check};
 pub use clean::clean;
+pub use pointer::key_of;
 pub use read::{PROGRESS, Stop, Text, Visit, read};
 pub use unescape::{unescape, unescaped};

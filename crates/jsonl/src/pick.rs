@@ -4,7 +4,7 @@ use std::error::Error;
 use std::fmt;
 use std::ops::Range;
 
-use offloop_grammar::{Stop, Text, Visit, read};
+use offloop_grammar::{Stop, Text, Visit, key_of, read};
 
 /// A text that is no JSON Pointer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -74,7 +74,7 @@ impl Fields {
         let mut node = ROOT;
         self.mark(node, index);
         for segment in segments {
-            node = self.child_made(node, key_of(segment)?);
+            node = self.child_made(node, key_of(segment).ok_or(PointerError::Escape)?);
             self.mark(node, index);
         }
         if let Some(node) = self.nodes.get_mut(node) {
@@ -113,22 +113,6 @@ impl Fields {
     fn is_leaf(&self, node: usize) -> bool {
         self.nodes.get(node).is_none_or(|node| node.children.is_empty())
     }
-}
-
-fn key_of(segment: &[u8]) -> Result<Vec<u8>, PointerError> {
-    let mut key = Vec::with_capacity(segment.len());
-    let mut bytes = segment.iter();
-    while let Some(&byte) = bytes.next() {
-        key.push(match (byte, byte == b'~') {
-            (_, false) => byte,
-            (_, true) => match bytes.next() {
-                Some(b'0') => b'~',
-                Some(b'1') => b'/',
-                _ => return Err(PointerError::Escape),
-            },
-        });
-    }
-    Ok(key)
 }
 
 /// Where the values of the fields stand in a row; none of those that are absent. None at all where the row is no JSON.
