@@ -7,18 +7,15 @@ import type { Rules } from './capture/rules.ts'
 import { releaseSegments, Tape, type Kept } from './capture/tape.ts'
 import { captureValue } from './capture/walk.ts'
 import { allocate, allocateNow, resultOf, utf8Of, type Bytes } from './bytes.ts'
-import { invalidType } from './errors.ts'
 import { DEFAULT_FORM, type Form, type OnBadRow, type Shape } from './forms.ts'
 import {
   bufferFrom,
-  isArray,
   leadingZeros,
   leastOf,
   lengthOf,
   mostOf,
   now,
   partOf,
-  propertyOf,
   truncate,
   writeUtf8,
   zeros,
@@ -35,7 +32,7 @@ import {
   type TapeParts,
 } from './native.ts'
 import { onIdle, releaseWhenIdle, run } from './pool.ts'
-import { readStream } from './stream.ts'
+import { captureRow, forEachRow, noJson, Sheet } from './sheet.ts'
 
 /** What takes less time to print than a task takes of the thread is printed at once. */
 const AT_ONCE_NS = 25_000
@@ -91,10 +88,7 @@ export class Press {
     try {
       tape.rules = form.rules
       const lines = new Lines(tape, onBad)
-      if (isArray(rows)) for (let index = 0; index < rows.length; index += 1) lines.add(rows[index])
-      else if (isIterable(rows)) for (const row of rows) lines.add(row)
-      else if (isAsyncIterable(rows)) await readStream(rows, signal, (row) => lines.add(row))
-      else throw invalidType('rows', 'an iterable or an async iterable', rows)
+      await forEachRow(rows, signal, (row) => lines.add(row))
       // A row may have aborted it.
       signal?.throwIfAborted()
       if (tape.hasNothing) {
@@ -107,6 +101,13 @@ export class Press {
     }
     const shape = { ...form, layout: form.layout | Layout.Rows }
     return this.#printAtOnce(tape, shape) ?? (await this.#print(tape, shape, signal))
+  }
+
+  /** Rows to be captured one by one. */
+  open(form: Form): Sheet {
+    const tape = this.#take()
+    tape.rules = form.rules
+    return new Sheet(tape, form, () => this.#give(tape))
   }
 
   #take(): Tape {
@@ -282,14 +283,13 @@ class Lines {
     this.#onBad = onBad
   }
 
-  add(row: unknown): void {
+  add(row: unknown): undefined {
     const tape = this.#tape
     const index = this.#index
     this.#index += 1
     const mark = this.#onBad === undefined ? undefined : tape.mark()
     try {
-      if (!captureValue(tape, row, tape.vocabulary.rows)) throw noJson(`row ${index}`)
-      tape.row()
+      captureRow(tape, row, index)
     } catch (error) {
       if (this.#onBad === undefined || mark === undefined) throw error
       tape.goBack(mark)
@@ -399,21 +399,3 @@ onIdle(releaseSegments)
 const slab = new SharedSlab()
 /** Of all calls that have no encoder of their own. */
 export const shared: Press = new Press()
-
-function noJson(what: string): TypeError {
-  const error = new TypeError(`${what} has no JSON: JSON.stringify makes it undefined`)
-  return Object.assign(error, { code: 'ERR_INVALID_ARG_VALUE' })
-}
-
-function isIterable(value: unknown): value is Iterable<unknown> {
-  return hasMethod(value, Symbol.iterator)
-}
-
-function isAsyncIterable(value: unknown): value is AsyncIterable<unknown> {
-  return hasMethod(value, Symbol.asyncIterator)
-}
-
-function hasMethod(value: unknown, name: symbol): boolean {
-  if (value === null || value === undefined) return false
-  return typeof propertyOf(Object(value), name) === 'function'
-}

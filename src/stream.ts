@@ -10,12 +10,12 @@ export function isStream(value: unknown): value is AsyncIterable<unknown> {
 
 /**
  * Calls `take` with each chunk. An abort rejects with the signal's reason without waiting for the chunk under way;
- * that, and what `take` throws, destroys the stream.
+ * that, and what `take` throws, destroys the stream. Where `take` gives a promise, the stream waits for it.
  */
 export async function readStream(
   stream: AsyncIterable<unknown>,
   signal: AbortSignal | undefined,
-  take: (chunk: unknown) => void,
+  take: (chunk: unknown) => Promise<void> | undefined,
 ): Promise<void> {
   if (stream instanceof Readable) {
     await readNode(stream, signal, take)
@@ -31,7 +31,9 @@ export async function readStream(
       const { done, value } = await (abortable === undefined ? reader.next() : abortable.wait(reader.next()))
       isAtEnd = done === true
       if (isAtEnd) return
-      take(value)
+      const taken = take(value)
+      // oxlint-disable-next-line no-await-in-loop
+      if (taken !== undefined) await (abortable === undefined ? taken : abortable.wait(taken))
     }
   } catch (error) {
     if (!isAtEnd) ignoreFailure(() => reader.cancel(error))
@@ -46,7 +48,7 @@ export async function readStream(
 async function readNode(
   stream: Readable,
   signal: AbortSignal | undefined,
-  take: (chunk: unknown) => void,
+  take: (chunk: unknown) => Promise<void> | undefined,
 ): Promise<void> {
   let stop: (reason: unknown) => void = () => undefined
   const forget = signal === undefined ? undefined : onAbort(signal, () => stop(signal.reason))
@@ -59,7 +61,10 @@ async function readNode(
       }
       const add = (chunk: unknown): void => {
         try {
-          take(chunk)
+          const taken = take(chunk)
+          if (taken === undefined) return
+          stream.pause()
+          taken.then(() => stream.resume(), stop)
         } catch (error) {
           stop(error)
         }

@@ -445,6 +445,11 @@ impl Parts {
         segments.chain(self.longs.iter().map(|long| long.view().bytes.len())).sum()
     }
 
+    /// Gives recycled memory back. What V8 owns is let go on its thread.
+    fn recycle(&mut self) {
+        self.longs.retain(|long| matches!(long, LongMemory::Kept(_)));
+    }
+
     /// Those of them that are no memory of V8's.
     fn own_size(&self) -> usize {
         let segments = self.segments.iter().map(|(segment, _)| match &segment.memory {
@@ -463,7 +468,7 @@ impl Parts {
         &self,
         lexicon: &offloop_json::Lexicon,
         shape: &Shape,
-        out: &'o mut [u8],
+        mut out: Growing<'o>,
         flag: &Flag,
     ) -> Result<(Growing<'o>, usize), Failure> {
         let views = self.segments.iter().map(|(segment, counts)| segment.view(*counts));
@@ -474,19 +479,19 @@ impl Parts {
         let longs = self.longs.iter().map(LongMemory::view).collect::<Vec<_>>();
         let has_rows = shape.has(Layout::Rows);
         let tape = Tape { segments: &segments, longs: &longs, lexicon, has_rows, base64 };
-        prepare(out);
+        prepare(out.bytes());
         if shape.has(Layout::Digest) {
-            let (mut json, len) =
-                print(tape, shape, Growing::Own(RECYCLER.acquire(out.len())?), flag)?;
-            return digest(json.written(len), out, flag);
+            let size = out.bytes().len();
+            let (mut json, len) = print(tape, shape, Growing::Own(RECYCLER.acquire(size)?), flag)?;
+            let len = digest(json.written(len), out.bytes(), flag)?;
+            return Ok((out, len));
         }
         if !shape.has(Layout::Msgpack) {
-            return print(tape, shape, Growing::Given(out), flag);
+            return print(tape, shape, out, flag);
         }
         let floats = if shape.has(Layout::Singles) { Floats::Single } else { Floats::Double };
-        let mut memory = Growing::Given(out);
-        let len = pack(tape, floats, Kernel::best(), &mut memory, || flag.check())?;
-        Ok((memory, len))
+        let len = pack(tape, floats, Kernel::best(), &mut out, || flag.check())?;
+        Ok((out, len))
     }
 }
 
@@ -519,11 +524,7 @@ fn print<'o>(
     Ok((memory, len))
 }
 
-fn digest<'o>(
-    json: &[u8],
-    out: &'o mut [u8],
-    flag: &Flag,
-) -> Result<(Growing<'o>, usize), Failure> {
+fn digest(json: &[u8], out: &mut [u8], flag: &Flag) -> Result<usize, Failure> {
     let mut hash = Sha256::new();
     for piece in json.chunks(PIECE) {
         flag.check()?;
@@ -535,7 +536,7 @@ fn digest<'o>(
         *to = if digit < 10 { b'0' + digit } else { b'a' + digit - 10 };
         len += 1;
     }
-    Ok((Growing::Given(out), len))
+    Ok(len)
 }
 
 /// What there is no room for is a failure to grow, which the transcoder keeps.
@@ -566,8 +567,8 @@ impl Work for Encode {
     type Done = f64;
 
     fn run(&mut self, flag: &Flag) -> Result<f64, Failure> {
-        let (memory, len) =
-            self.parts.encode(&self.lexicon, &self.shape, self.out.bytes_mut(), flag)?;
+        let out = Growing::Given(self.out.bytes_mut());
+        let (memory, len) = self.parts.encode(&self.lexicon, &self.shape, out, flag)?;
         let Growing::Own(block) = memory else {
             clear_rest(self.out.bytes_mut(), len, flag)?;
             return Ok(len as f64);
@@ -582,8 +583,36 @@ impl Work for Encode {
     }
 
     fn recycle(&mut self) {
-        // What V8 owns is let go on its thread.
-        self.parts.longs.retain(|long| matches!(long, LongMemory::Kept(_)));
+        self.parts.recycle();
+    }
+}
+
+/// What was captured, and how it is to be printed: for tasks that need its bytes, and no result of JavaScript's.
+pub struct Sheet {
+    parts: Parts,
+    lexicon: Arc<offloop_json::Lexicon>,
+    shape: Shape,
+}
+
+impl Sheet {
+    /// Takes what was captured.
+    pub fn new(tape: &TapeParts, lexicon: &Lexicon, layout: u32, gap: Option<String>) -> Self {
+        let parts = mem::take(&mut *tape.parts.borrow_mut());
+        Self { parts, lexicon: Arc::clone(&lexicon.0), shape: Shape { bits: layout, gap } }
+    }
+
+    /// In recycled memory, and how many bytes of it; `size` of them are expected.
+    pub fn print(&self, size: usize, flag: &Flag) -> Result<(Block, usize), Failure> {
+        let out = Growing::Own(RECYCLER.acquire(size)?);
+        match self.parts.encode(&self.lexicon, &self.shape, out, flag)? {
+            (Growing::Own(block), len) => Ok((block, len)),
+            (Growing::Given(_), _) => Err(Malformed.into()),
+        }
+    }
+
+    /// Gives back what is no longer needed, off the JS thread.
+    pub fn recycle(&mut self) {
+        self.parts.recycle();
     }
 }
 

@@ -1,0 +1,95 @@
+/** Rows captured one after the other, to be printed together by a task that needs their bytes. */
+
+import type { Tape } from './capture/tape.ts'
+import { captureValue } from './capture/walk.ts'
+import { invalidType } from './errors.ts'
+import type { Shape } from './forms.ts'
+import { isArray, propertyOf } from './intrinsics.ts'
+import { Layout, type Lexicon, type TapeParts } from './native.ts'
+import { readStream } from './stream.ts'
+
+export class Sheet {
+  readonly lexicon: Lexicon
+  /** Bits of `Layout`. */
+  readonly layout: number
+  /** How many rows there are. */
+  length = 0
+  /** About how many bytes they become. */
+  size = 0
+  /** A row is being captured: its code may ask for more to be. */
+  isBusy = false
+  readonly #tape: Tape
+  readonly #release: () => void
+
+  /** `release` is called when no task reads the tape any more. */
+  constructor(tape: Tape, { layout }: Shape, release: () => void) {
+    this.lexicon = tape.vocabulary.lexicon
+    this.layout = layout | Layout.Rows
+    this.#tape = tape
+    this.#release = release
+  }
+
+  /** A row that throws leaves nothing behind. */
+  add(row: unknown): void {
+    const tape = this.#tape
+    const mark = tape.mark()
+    this.isBusy = true
+    try {
+      captureRow(tape, row)
+      this.length += 1
+      this.size = tape.usualSize
+    } catch (error) {
+      tape.goBack(mark)
+      throw error
+    } finally {
+      this.isBusy = false
+    }
+  }
+
+  /** For one task. */
+  finish(): TapeParts {
+    return this.#tape.finish()
+  }
+
+  release(): void {
+    this.#release()
+  }
+}
+
+export function captureRow(tape: Tape, row: unknown, index?: number): void {
+  if (!captureValue(tape, row, tape.vocabulary.rows)) throw noJson(index === undefined ? 'the row' : `row ${index}`)
+  tape.row()
+}
+
+export function noJson(what: string): TypeError {
+  const error = new TypeError(`${what} has no JSON: JSON.stringify makes it undefined`)
+  return Object.assign(error, { code: 'ERR_INVALID_ARG_VALUE' })
+}
+
+/**
+ * Those of an iterable all before this returns; those of a stream as they arrive, where `take` may have it wait. What `take`
+ * throws ends the stream.
+ */
+export async function forEachRow(
+  rows: unknown,
+  signal: AbortSignal | undefined,
+  take: (row: unknown) => Promise<void> | undefined,
+): Promise<void> {
+  if (isArray(rows)) for (let index = 0; index < rows.length; index += 1) void take(rows[index])
+  else if (isIterable(rows)) for (const row of rows) void take(row)
+  else if (isAsyncIterable(rows)) await readStream(rows, signal, take)
+  else throw invalidType('rows', 'an iterable or an async iterable', rows)
+}
+
+function isIterable(value: unknown): value is Iterable<unknown> {
+  return hasMethod(value, Symbol.iterator)
+}
+
+function isAsyncIterable(value: unknown): value is AsyncIterable<unknown> {
+  return hasMethod(value, Symbol.asyncIterator)
+}
+
+function hasMethod(value: unknown, name: symbol): boolean {
+  if (value === null || value === undefined) return false
+  return typeof propertyOf(Object(value), name) === 'function'
+}
