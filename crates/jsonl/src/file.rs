@@ -38,19 +38,35 @@ pub(crate) fn failed<'a>(
 
 /// A regular file; none where there is no file of that name.
 pub(crate) fn open(path: &Path, is_written: bool) -> Result<Option<File>, FileError> {
-    let mut options = OpenOptions::new();
+    let mut options = unwaiting();
     options.read(true).write(is_written);
-    #[cfg(unix)]
-    {
-        use std::os::unix::fs::OpenOptionsExt;
-        // A FIFO nobody writes to would be waited for.
-        options.custom_flags(libc::O_NONBLOCK | libc::O_NOCTTY);
-    }
     match options.open(path) {
         Ok(file) => Ok(Some(file)),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
         Err(error) => Err(failed("open", path)(error)),
     }
+}
+
+/// To be read, cut, and written to at its end, wherever that is; created with `mode`, less the umask, where it is missing.
+pub(crate) fn open_to_append(path: &Path, mode: u32) -> Result<File, FileError> {
+    let mut options = unwaiting();
+    options.read(true).create(true);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(options.append(true), mode);
+    #[cfg(not(unix))]
+    let _ = (options.write(true), mode);
+    options.open(path).map_err(failed("open", path))
+}
+
+/// A FIFO nobody writes to would be waited for.
+fn unwaiting() -> OpenOptions {
+    let mut options = OpenOptions::new();
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::OpenOptionsExt;
+        options.custom_flags(libc::O_NONBLOCK | libc::O_NOCTTY);
+    }
+    options
 }
 
 /// A regular file to be read, and its size.
@@ -67,12 +83,25 @@ pub fn open_to_read(path: &Path) -> Result<(File, u64), FileError> {
 /// Refuses what is no regular file, with the error that reading it at an offset has.
 pub(crate) fn metadata(file: &File, path: &Path) -> Result<Metadata, FileError> {
     let metadata = file.metadata().map_err(failed("fstat", path))?;
+    regular(metadata).map_err(failed("read", path))
+}
+
+/// Of what is to be replaced, if there is such; refuses what is no regular file.
+pub(crate) fn metadata_of(path: &Path) -> Result<Option<Metadata>, FileError> {
+    match fs::metadata(path) {
+        Ok(metadata) => regular(metadata).map(Some).map_err(failed("rename", path)),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(failed("stat", path)(error)),
+    }
+}
+
+fn regular(metadata: Metadata) -> io::Result<Metadata> {
     if metadata.is_file() {
         return Ok(metadata);
     }
     let error =
         if metadata.is_dir() { io::ErrorKind::IsADirectory } else { io::ErrorKind::NotSeekable };
-    Err(failed("read", path)(os_error(error)))
+    Err(os_error(error))
 }
 
 /// With the system's number, which JavaScript knows it by.
@@ -91,12 +120,17 @@ fn os_error(kind: io::ErrorKind) -> io::Error {
     kind.into()
 }
 
-/// A new file, which nobody else can read before [`give_mode`].
-pub(crate) fn create_new(path: &Path) -> Result<File, FileError> {
+/// The mode of a new file that nobody else can read before [`give_mode`].
+pub(crate) const PRIVATE: u32 = 0o600;
+
+/// A new file, with `mode` less the umask.
+pub(crate) fn create_new(path: &Path, mode: u32) -> Result<File, FileError> {
     let mut options = OpenOptions::new();
     options.write(true).create_new(true);
     #[cfg(unix)]
-    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, mode);
+    #[cfg(not(unix))]
+    let _ = mode;
     options.open(path).map_err(failed("open", path))
 }
 
@@ -110,6 +144,20 @@ pub(crate) fn give_mode(file: &File, model: &Metadata, path: &Path) -> Result<()
 pub(crate) fn give_mode(_file: &File, _model: &Metadata, _path: &Path) -> Result<(), FileError> {
     Ok(())
 }
+
+/// Where that is somebody else and the system allows it.
+#[cfg(unix)]
+pub(crate) fn give_owner(file: &File, model: &Metadata) {
+    use std::os::unix::fs::{MetadataExt, fchown};
+
+    // It is the old one's owner who cares: a file that cannot be given away is still written.
+    if file.metadata().is_ok_and(|own| (own.uid(), own.gid()) != (model.uid(), model.gid())) {
+        let _ = fchown(file, Some(model.uid()), Some(model.gid()));
+    }
+}
+
+#[cfg(not(unix))]
+pub(crate) fn give_owner(_file: &File, _model: &Metadata) {}
 
 pub(crate) fn write_at(
     file: &File,
@@ -130,12 +178,42 @@ pub(crate) fn write_at(
 }
 
 pub(crate) fn sync(file: &File, durability: Durability, path: &Path) -> Result<(), FileError> {
-    match durability {
-        Durability::None => Ok(()),
-        Durability::Data => file.sync_data().map_err(failed("fdatasync", path)),
-        // On macOS this is F_FULLFSYNC.
-        Durability::Full => file.sync_all().map_err(failed("fsync", path)),
+    durability.sync(file).map_err(failed(durability.syscall(), path))
+}
+
+impl Durability {
+    pub(crate) fn sync(self, file: &File) -> io::Result<()> {
+        match self {
+            Self::None => Ok(()),
+            Self::Data => file.sync_data(),
+            // On macOS this is F_FULLFSYNC.
+            Self::Full => file.sync_all(),
+        }
     }
+
+    pub(crate) fn syscall(self) -> &'static str {
+        if self == Self::Full { "fsync" } else { "fdatasync" }
+    }
+}
+
+/// With the error that dropping it would hide.
+#[cfg(unix)]
+pub(crate) fn close(file: File) -> io::Result<()> {
+    use std::os::fd::IntoRawFd;
+
+    // SAFETY: the descriptor is this function's own, and not used again.
+    if unsafe { libc::close(file.into_raw_fd()) } == 0 {
+        return Ok(());
+    }
+    let error = io::Error::last_os_error();
+    // It is closed then.
+    if error.kind() == io::ErrorKind::Interrupted { Ok(()) } else { Err(error) }
+}
+
+#[cfg(not(unix))]
+pub(crate) fn close(file: File) -> io::Result<()> {
+    drop(file);
+    Ok(())
 }
 
 /// Makes the name of a new file durable.
@@ -161,14 +239,15 @@ pub(crate) fn sync_folder_of(_path: &Path, _durability: Durability) -> Result<()
 /// As many links as Linux follows.
 const MOST_LINKS: usize = 40;
 
-/// The file that `path` links to, whatever its folders are. A name that is no link costs one call.
+/// The file that `path` links to, whatever its folders are, and whether it is there or not. A name that is no link costs one
+/// call.
 pub(crate) fn real_path(path: &Path) -> Result<PathBuf, FileError> {
     let mut real = path.to_owned();
     for _ in 0..MOST_LINKS {
         match fs::read_link(&real) {
             // Beside the link, where it is relative.
             Ok(target) => real = real.parent().unwrap_or(Path::new("")).join(target),
-            Err(error) if is_no_link(&error) => break,
+            Err(error) if is_no_link(&error) || error.kind() == io::ErrorKind::NotFound => break,
             Err(error) => return Err(failed("readlink", path)(error)),
         }
     }

@@ -3,11 +3,14 @@
 //! The judge knows bytes only, the walk reads anything that can be read at an offset, `repair` alone knows files.
 
 mod census;
+mod draft;
 mod examine;
 mod file;
 mod judge;
 mod last;
 mod lock;
+mod log;
+mod open;
 mod pick;
 mod plan;
 mod repair;
@@ -21,11 +24,14 @@ mod told;
 mod utf8;
 
 pub use census::Census;
+pub use draft::Draft;
 pub use examine::{ExamineError, Progress, Stopped, Watch};
 pub use file::{FileError, open_to_read};
 pub use judge::{Cause, Judge, Kept, Torn, Verdict, judge};
 pub use last::last;
 pub use lock::lock;
+pub use log::{Appended, Counts, Log, Medium};
+pub use open::{LogSettings, open_log};
 pub use pick::{Fields, PointerError, pick};
 pub use plan::{Action, Policy};
 pub use repair::{Durability, RepairError, Report, Settings, repair, repair_file};

@@ -8,8 +8,8 @@ use std::{fmt, io};
 
 use crate::examine::{ExamineError, Progress, Stopped, Watch};
 use crate::file::{
-    FileError, create_new, failed, give_mode, metadata, open, real_path, sync, sync_folder_of,
-    with_ending, write_at,
+    FileError, PRIVATE, create_new, failed, give_mode, metadata, open, real_path, sync,
+    sync_folder_of, with_ending, write_at,
 };
 use crate::judge::Cause;
 use crate::lock::lock;
@@ -283,7 +283,7 @@ impl Repair<'_> {
         let mut number = 0_u64;
         loop {
             let path = with_ending(&real, &format!(".torn-{offset}-{number}"));
-            match create_new(&path) {
+            match create_new(&path, PRIVATE) {
                 Ok(file) => {
                     let sidecar = Sidecar { path, is_needed: false };
                     give_mode(&file, examined, &sidecar.path)?;

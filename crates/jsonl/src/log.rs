@@ -1,0 +1,201 @@
+//! Rows on their way to the end of a file: whole ones only, and durable before they are acknowledged.
+
+use std::fs::File;
+use std::io;
+use std::path::PathBuf;
+
+use memchr::memrchr;
+
+use crate::file::{FileError, close, failed, sync_folder_of};
+use crate::repair::Durability;
+
+/// What a log writes to.
+pub trait Medium {
+    /// Writes behind everything that is there, some of `bytes` at least.
+    ///
+    /// # Errors
+    /// Those of `write(2)`.
+    fn append(&mut self, bytes: &[u8]) -> io::Result<usize>;
+
+    /// Where the last byte that was appended ends.
+    ///
+    /// # Errors
+    /// Those of `lseek(2)`.
+    fn position(&mut self) -> io::Result<u64>;
+
+    /// # Errors
+    /// Those of `fstat(2)`.
+    fn size(&mut self) -> io::Result<u64>;
+
+    /// # Errors
+    /// Those of `ftruncate(2)`.
+    fn cut(&mut self, size: u64) -> io::Result<()>;
+
+    /// # Errors
+    /// Those of `fdatasync(2)` and `fsync(2)`.
+    fn sync(&mut self, durability: Durability) -> io::Result<()>;
+}
+
+/// A file open for append.
+impl Medium for File {
+    #[cfg(unix)]
+    fn append(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        io::Write::write(self, bytes)
+    }
+
+    #[cfg(not(unix))]
+    fn append(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        io::Seek::seek(self, io::SeekFrom::End(0))?;
+        io::Write::write(self, bytes)
+    }
+
+    fn position(&mut self) -> io::Result<u64> {
+        io::Seek::stream_position(self)
+    }
+
+    fn size(&mut self) -> io::Result<u64> {
+        Ok(self.metadata()?.len())
+    }
+
+    fn cut(&mut self, size: u64) -> io::Result<()> {
+        self.set_len(size)
+    }
+
+    fn sync(&mut self, durability: Durability) -> io::Result<()> {
+        durability.sync(self)
+    }
+}
+
+/// A file that rows are appended to. After an error it is not to be used any more: what the system did not write, or sync, it
+/// may have forgotten.
+pub struct Log<M = File> {
+    medium: M,
+    path: PathBuf,
+    /// The folder's entry for it, where nobody has synced that yet.
+    unsynced_name: Option<PathBuf>,
+    durability: Durability,
+    /// Rows were written since the last sync.
+    is_dirty: bool,
+    counts: Counts,
+}
+
+/// System calls.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counts {
+    pub writes: u64,
+    pub syncs: u64,
+}
+
+/// What became of rows.
+#[derive(Debug)]
+pub struct Appended {
+    /// Where the first of them stands.
+    pub offset: u64,
+    /// Bytes of those that are in the file, as durably as was asked for.
+    pub len: usize,
+    /// Why the others are not.
+    pub error: Option<FileError>,
+}
+
+impl<M: Medium> Log<M> {
+    /// Of a medium that ends with a whole row. Names that nobody has synced yet are those of `unsynced_name`.
+    pub fn new(
+        medium: M,
+        path: PathBuf,
+        unsynced_name: Option<PathBuf>,
+        durability: Durability,
+    ) -> Self {
+        let counts = Counts::default();
+        Self { medium, path, unsynced_name, durability, is_dirty: false, counts }
+    }
+
+    pub fn counts(&self) -> Counts {
+        self.counts
+    }
+
+    /// Appends `rows`, each with its newline, in one call of the system where that takes them all.
+    pub fn append(&mut self, rows: &[u8]) -> Appended {
+        let (written, mut error) = self.write_all(rows);
+        self.is_dirty |= 0 < written;
+        let offset = match self.medium.position() {
+            Ok(end) => end.saturating_sub(written as u64),
+            Err(source) => {
+                let error = error.unwrap_or_else(|| failed("lseek", &self.path)(source));
+                return Appended { offset: 0, len: 0, error: Some(error) };
+            }
+        };
+        let mut len = if error.is_none() { written } else { self.cut_back(rows, written, offset) };
+        let is_synced = len == 0 || self.durability == Durability::None;
+        if !is_synced && let Err(failure) = self.sync(self.durability) {
+            error.get_or_insert(failure);
+            len = 0;
+        }
+        Appended { offset, len, error }
+    }
+
+    /// Makes everything that was appended durable, as much as was asked for; where that is not at all, its data.
+    ///
+    /// # Errors
+    /// The system's.
+    pub fn flush(&mut self) -> Result<(), FileError> {
+        if self.is_dirty {
+            let weakest = Durability::Data;
+            let is_none = self.durability == Durability::None;
+            self.sync(if is_none { weakest } else { self.durability })?;
+        }
+        if let Some(path) = self.unsynced_name.take() {
+            self.counts.syncs += 1;
+            sync_folder_of(&path, Durability::Data)?;
+        }
+        Ok(())
+    }
+
+    /// Tells how much of `bytes` is written, and why that is not all.
+    fn write_all(&mut self, bytes: &[u8]) -> (usize, Option<FileError>) {
+        let mut written = 0;
+        while let Some(rest) = bytes.get(written..).filter(|rest| !rest.is_empty()) {
+            self.counts.writes += 1;
+            let error = match self.medium.append(rest) {
+                Ok(0) => io::ErrorKind::WriteZero.into(),
+                Ok(len) => {
+                    written += len;
+                    continue;
+                }
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+                Err(error) => error,
+            };
+            return (written, Some(failed("write", &self.path)(error)));
+        }
+        (written, None)
+    }
+
+    /// Takes back what was written of a row that is not whole. Tells how many bytes of whole rows there are.
+    fn cut_back(&mut self, rows: &[u8], written: usize, offset: u64) -> usize {
+        let whole =
+            rows.get(..written).and_then(|rows| memrchr(b'\n', rows)).map_or(0, |at| at + 1);
+        let end = offset + written as u64;
+        // What somebody else appended, without the lock, stays. The torn row is then for a repair, as it is where the cut
+        // fails too: the error of the write is what the caller is told.
+        if whole < written && self.medium.size().is_ok_and(|size| size == end) {
+            let _ = self.medium.cut(offset + whole as u64);
+        }
+        whole
+    }
+
+    fn sync(&mut self, durability: Durability) -> Result<(), FileError> {
+        self.counts.syncs += 1;
+        self.medium.sync(durability).map_err(failed(durability.syscall(), &self.path))?;
+        self.is_dirty = false;
+        Ok(())
+    }
+}
+
+impl Log {
+    /// Lets go of the file and its lock. What is not durable yet becomes so only by [`Self::flush`].
+    ///
+    /// # Errors
+    /// The system's: where it is that of a network, the first it tells of a write.
+    pub fn close(self) -> Result<(), FileError> {
+        close(self.medium).map_err(failed("close", &self.path))
+    }
+}
