@@ -80,6 +80,16 @@ export declare class Lexicon {
   add(text: string): number
 }
 
+/** A file that rows are appended to, from when it was opened until it is closed. */
+export declare class LogFile {
+  constructor()
+  /**
+   * Sees to it that the group that was launched last is written: waits for its task if that has begun, else writes it. The
+   * task still tells what became of it. Tells why nothing more may be written.
+   */
+  finish(): Failure | null
+}
+
 /** JavaScript's end. */
 export declare class Progress {
   constructor()
@@ -97,6 +107,13 @@ export declare class RowsReader {
   /** The first of the fields that is no pointer, if there is one. */
   get wrongPointer(): WrongPointer | null
   close(): void
+}
+
+/** A file that is written beside the one it is to replace. */
+export declare class SavedFile {
+  constructor(path: string, mode: number | undefined | null, durability: FileDurability)
+  /** With what is written next, the file takes its place. */
+  end(): void
 }
 
 /**
@@ -183,6 +200,8 @@ export declare enum Base64Mode {
 /** A function that writes the JSON of `segment` into the slab. */
 export declare function bindDesk(header: Uint8Array, segment: TapeSegment, lexicon: Lexicon, slab: Slab): () => void
 
+export declare function closeLogFile(file: LogFile): Promise<number | Failure>
+
 /** Fills the memory whose sizes the last batch told. */
 export declare function copyRows(reader: RowsReader, memories: Array<Uint8Array>, stop?: Stop | undefined | null): Promise<number | Failure>
 
@@ -208,6 +227,9 @@ export declare function decodeBase64Sync(text: Uint8Array, out: Uint8Array, mode
 
 /** As `decodeBase64Sync`, for a short string of Latin-1 characters. */
 export declare function decodeBase64TextSync(text: string, out: Uint8Array, mode: Base64Mode, alphabet: Base64Alphabet): number | Failure
+
+/** Removes what is written of a file that is not to be. */
+export declare function dropSaved(file: SavedFile): Promise<number | Failure>
 
 /** Encodes into `out`, which has exactly the size of the result. */
 export declare function encodeBase64(source: Source, out: Uint8Array, alphabet: Base64Alphabet, padding: boolean, stop?: Stop | undefined | null): Promise<number | Failure>
@@ -305,6 +327,22 @@ export declare function fillExperts(turns: ExpertsTurns, source: Source, out: Ui
 /** The same at once. */
 export declare function fillExpertsSync(turns: ExpertsTurns, source: Source, out: Uint8Array): number | Failure
 
+/** What became of a group. */
+export interface GroupWritten {
+  /** Where the first row stands. */
+  offset: number
+  /** Rows that are in the file, as durably as was asked for. */
+  rows: number
+  bytes: number
+  /** System calls since the file was opened. */
+  writes: number
+  syncs: number
+  /** Why the other rows are not. */
+  failure?: Failure
+  /** The file was not touched: what comes after can be written. */
+  isUntouched: boolean
+}
+
 /** Bytes of recycled memory that wait to be used. */
 export declare function idleBytes(): number
 
@@ -350,6 +388,17 @@ export declare function maxIdleBytes(): number
 
 /** The next batch, as the JSON that `Told` writes; an empty text at the end. */
 export declare function nextRows(reader: RowsReader, stop?: Stop | undefined | null): Promise<string | Failure>
+
+/** Opens `file` at `path`, and tells what had to be repaired. */
+export declare function openLogFile(file: LogFile, path: string, settings: OpenSettings, stop?: Stop | undefined | null): Promise<Repaired | Failure>
+
+export interface OpenSettings {
+  /** Of the repair, where there is to be one. */
+  policy?: TailPolicy
+  durability: FileDurability
+  locks: boolean
+  mode: number
+}
 
 /** What comes out, and how many bytes that is. */
 export interface Planned {
@@ -432,6 +481,12 @@ export interface RowsCounted {
   fields: Array<Counted>
 }
 
+/** Writes all of `source`. Tells how many bytes the file has once it has taken its place. */
+export declare function saveBytes(file: SavedFile, source: Source, stop?: Stop | undefined | null): Promise<number | Failure>
+
+/** Writes what was captured, some `size` bytes. Tells how many the file has once it has taken its place. */
+export declare function saveSheet(file: SavedFile, tape: TapeParts, lexicon: Lexicon, layout: number, gap: string | undefined | null, size: number, stop?: Stop | undefined | null): Promise<number | Failure>
+
 /** Looks at what `source` gathered; tells how long the JSON is that is left when all is lifted. */
 export declare function scanBody(body: BodyText, source: Source, stop?: Stop | undefined | null): Promise<number | Failure>
 
@@ -459,6 +514,12 @@ export declare function takeSpill(tape: TapeParts, out: Uint8Array, stop?: Stop 
 export declare function takeSpillSync(tape: TapeParts, out: Uint8Array): number | Failure
 
 export declare const VERSION: string
+
+/** Appends what was captured of rows, some `size` bytes, and tells where each ends in `ends`, which has 8 bytes for each. */
+export declare function writeGroup(file: LogFile, tape: TapeParts, lexicon: Lexicon, layout: number, size: number, ends: Uint8Array, flushes: boolean): Promise<GroupWritten | Failure>
+
+/** The same at once. */
+export declare function writeGroupSync(file: LogFile, tape: TapeParts, lexicon: Lexicon, layout: number, size: number, ends: Uint8Array, flushes: boolean): GroupWritten | Failure
 
 /** A pointer that is none. */
 export interface WrongPointer {

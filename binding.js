@@ -773,15 +773,17 @@ if (
   }
 }
 
-const { Base64Decoder, BodyText, ExpertsTurns, Fragment, KeptParts, Lexicon, Progress, RowsReader, Slab, Source, Stop, TapeParts, TapeSegment, Base64Alphabet, Base64Mode, bindDesk, copyRows, countRows, decodeBase64, decodeBase64InPlace, decodeBase64Part, decodeBase64Sync, decodeBase64TextSync, encodeBase64, encodeBase64Sync, encodeTape, encodeTapeSync, ExpertsDtype, ExpertsFill, ExpertsForm, FileDurability, fillBody, fillBodySync, fillExperts, fillExpertsSync, idleBytes, Lane, Layout, Lift, lookAtExperts, lookAtExpertsSync, maxIdleBytes, nextRows, poolStats, prewarm, releaseIdle, releaseSlot, RepairAction, repairFile, reserveSlot, RowCause, scanBody, scanBodySync, setConcurrency, setMaxIdleBytes, TailPolicy, takeSpill, takeSpillSync, VERSION } = nativeBinding
+const { Base64Decoder, BodyText, ExpertsTurns, Fragment, KeptParts, Lexicon, LogFile, Progress, RowsReader, SavedFile, Slab, Source, Stop, TapeParts, TapeSegment, Base64Alphabet, Base64Mode, bindDesk, closeLogFile, copyRows, countRows, decodeBase64, decodeBase64InPlace, decodeBase64Part, decodeBase64Sync, decodeBase64TextSync, dropSaved, encodeBase64, encodeBase64Sync, encodeTape, encodeTapeSync, ExpertsDtype, ExpertsFill, ExpertsForm, FileDurability, fillBody, fillBodySync, fillExperts, fillExpertsSync, idleBytes, Lane, Layout, Lift, lookAtExperts, lookAtExpertsSync, maxIdleBytes, nextRows, openLogFile, poolStats, prewarm, releaseIdle, releaseSlot, RepairAction, repairFile, reserveSlot, RowCause, saveBytes, saveSheet, scanBody, scanBodySync, setConcurrency, setMaxIdleBytes, TailPolicy, takeSpill, takeSpillSync, VERSION, writeGroup, writeGroupSync } = nativeBinding
 export { Base64Decoder }
 export { BodyText }
 export { ExpertsTurns }
 export { Fragment }
 export { KeptParts }
 export { Lexicon }
+export { LogFile }
 export { Progress }
 export { RowsReader }
+export { SavedFile }
 export { Slab }
 export { Source }
 export { Stop }
@@ -790,6 +792,7 @@ export { TapeSegment }
 export { Base64Alphabet }
 export { Base64Mode }
 export { bindDesk }
+export { closeLogFile }
 export { copyRows }
 export { countRows }
 export { decodeBase64 }
@@ -797,6 +800,7 @@ export { decodeBase64InPlace }
 export { decodeBase64Part }
 export { decodeBase64Sync }
 export { decodeBase64TextSync }
+export { dropSaved }
 export { encodeBase64 }
 export { encodeBase64Sync }
 export { encodeTape }
@@ -817,6 +821,7 @@ export { lookAtExperts }
 export { lookAtExpertsSync }
 export { maxIdleBytes }
 export { nextRows }
+export { openLogFile }
 export { poolStats }
 export { prewarm }
 export { releaseIdle }
@@ -825,6 +830,8 @@ export { RepairAction }
 export { repairFile }
 export { reserveSlot }
 export { RowCause }
+export { saveBytes }
+export { saveSheet }
 export { scanBody }
 export { scanBodySync }
 export { setConcurrency }
@@ -833,4 +840,6 @@ export { TailPolicy }
 export { takeSpill }
 export { takeSpillSync }
 export { VERSION }
+export { writeGroup }
+export { writeGroupSync }
 export const __napiBindingTarget = __napiLoadedBindingTarget

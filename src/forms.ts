@@ -92,6 +92,7 @@ export const ENCODE_KEYS: Readonly<Record<string, unknown>> = tableOf({
   newline: true,
   signal: true,
 })
+export const ROW_KEYS: Readonly<Record<string, unknown>> = tableOf(RULE_KEYS)
 export const LINES_KEYS: Readonly<Record<string, unknown>> = tableOf({ ...RULE_KEYS, onBadRow: true, signal: true })
 export const SIGNAL_KEYS: Readonly<Record<string, unknown>> = tableOf({ signal: true })
 export const ENCODER_LINES_KEYS: Readonly<Record<string, unknown>> = tableOf({ onBadRow: true, signal: true })

@@ -13,11 +13,12 @@ export {
 } from './experts.ts'
 export { OffloopError, type ErrorCode } from './errors.ts'
 export { capture, createEncoder, encode, encodeLines, encodeMsgpack, encodeSync, type Encoder } from './json.ts'
+export type { Durability } from './jsonl/durability.ts'
+export { openJsonl, type JsonlFile, type JsonlOptions } from './jsonl/log.ts'
 export {
   repair,
   type BadRow,
   type BadRowCause,
-  type Durability,
   type RepairOptions,
   type RepairReport,
   type TailPolicy,
@@ -36,3 +37,4 @@ export {
   type RowWithFields,
   type RowWithValue,
 } from './jsonl/read.ts'
+export { saveFile, type SaveOptions } from './jsonl/save.ts'

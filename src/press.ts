@@ -88,7 +88,7 @@ export class Press {
     try {
       tape.rules = form.rules
       const lines = new Lines(tape, onBad)
-      await forEachRow(rows, signal, (row) => lines.add(row))
+      await forEachRow('rows', rows, signal, (row) => lines.add(row))
       // A row may have aborted it.
       signal?.throwIfAborted()
       if (tape.hasNothing) {
@@ -107,7 +107,15 @@ export class Press {
   open(form: Form): Sheet {
     const tape = this.#take()
     tape.rules = form.rules
-    return new Sheet(tape, form, () => this.#give(tape))
+    return new Sheet(tape, form.layout | Layout.Rows, () => this.#give(tape))
+  }
+
+  /** One value, for a task that needs its bytes. */
+  sheetOf(value: unknown, form: Form): Sheet {
+    const tape = this.#capture(value, form)
+    const sheet = new Sheet(tape, form.layout, () => this.#give(tape))
+    sheet.size = usualOf(tape, form)
+    return sheet
   }
 
   #take(): Tape {

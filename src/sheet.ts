@@ -1,12 +1,16 @@
 /** Rows captured one after the other, to be printed together by a task that needs their bytes. */
 
+import { setImmediate as nextTurn } from 'node:timers/promises'
 import type { Tape } from './capture/tape.ts'
 import { captureValue } from './capture/walk.ts'
 import { invalidType } from './errors.ts'
-import type { Shape } from './forms.ts'
-import { isArray, propertyOf } from './intrinsics.ts'
-import { Layout, type Lexicon, type TapeParts } from './native.ts'
+import { isArray, now, propertyOf, truncate } from './intrinsics.ts'
+import type { Lexicon, TapeParts } from './native.ts'
 import { readStream } from './stream.ts'
+
+/** Escapes, and numbers longer than most. */
+const USUAL_GROWTH = 1.25
+const SLACK = 2 * 1024
 
 export class Sheet {
   readonly lexicon: Lexicon
@@ -22,20 +26,20 @@ export class Sheet {
   readonly #release: () => void
 
   /** `release` is called when no task reads the tape any more. */
-  constructor(tape: Tape, { layout }: Shape, release: () => void) {
+  constructor(tape: Tape, layout: number, release: () => void) {
     this.lexicon = tape.vocabulary.lexicon
-    this.layout = layout | Layout.Rows
+    this.layout = layout
     this.#tape = tape
     this.#release = release
   }
 
   /** A row that throws leaves nothing behind. */
-  add(row: unknown): void {
+  add(row: unknown, index?: number): void {
     const tape = this.#tape
     const mark = tape.mark()
     this.isBusy = true
     try {
-      captureRow(tape, row)
+      captureRow(tape, row, index)
       this.length += 1
       this.size = tape.usualSize
     } catch (error) {
@@ -49,6 +53,11 @@ export class Sheet {
   /** For one task. */
   finish(): TapeParts {
     return this.#tape.finish()
+  }
+
+  /** Bytes that a task makes room for. */
+  get expectedSize(): number {
+    return truncate(this.size * USUAL_GROWTH) + SLACK
   }
 
   release(): void {
@@ -67,19 +76,34 @@ export function noJson(what: string): TypeError {
 }
 
 /**
- * Those of an iterable all before this returns; those of a stream as they arrive, where `take` may have it wait. What `take`
- * throws ends the stream.
+ * Those of an iterable all before this returns; those of a stream as they arrive, where `take` may have it wait, and the loop
+ * turns every few milliseconds however fast they come. What `take` throws ends the stream.
  */
 export async function forEachRow(
+  name: string,
   rows: unknown,
   signal: AbortSignal | undefined,
-  take: (row: unknown) => Promise<void> | undefined,
+  take: (row: unknown) => Promise<unknown> | undefined,
 ): Promise<void> {
   if (isArray(rows)) for (let index = 0; index < rows.length; index += 1) void take(rows[index])
   else if (isIterable(rows)) for (const row of rows) void take(row)
-  else if (isAsyncIterable(rows)) await readStream(rows, signal, take)
-  else throw invalidType('rows', 'an iterable or an async iterable', rows)
+  else if (isAsyncIterable(rows)) await readStream(rows, signal, paced(take))
+  else throw invalidType(name, 'an iterable or an async iterable', rows)
 }
+
+/** An iterator that never waits for anything would keep the loop until its end. */
+function paced(take: (row: unknown) => Promise<unknown> | undefined): (row: unknown) => Promise<unknown> | undefined {
+  let since = now()
+  return (row) => {
+    const wait = take(row)
+    const time = now()
+    if (wait !== undefined || time - since < TURN_MS) return wait
+    since = time
+    return nextTurn()
+  }
+}
+
+const TURN_MS = 4
 
 function isIterable(value: unknown): value is Iterable<unknown> {
   return hasMethod(value, Symbol.iterator)

@@ -15,7 +15,7 @@ export function isStream(value: unknown): value is AsyncIterable<unknown> {
 export async function readStream(
   stream: AsyncIterable<unknown>,
   signal: AbortSignal | undefined,
-  take: (chunk: unknown) => Promise<void> | undefined,
+  take: (chunk: unknown) => Promise<unknown> | undefined,
 ): Promise<void> {
   if (stream instanceof Readable) {
     await readNode(stream, signal, take)
@@ -48,7 +48,7 @@ export async function readStream(
 async function readNode(
   stream: Readable,
   signal: AbortSignal | undefined,
-  take: (chunk: unknown) => Promise<void> | undefined,
+  take: (chunk: unknown) => Promise<unknown> | undefined,
 ): Promise<void> {
   let stop: (reason: unknown) => void = () => undefined
   const forget = signal === undefined ? undefined : onAbort(signal, () => stop(signal.reason))

@@ -12,7 +12,7 @@ use crate::errno::errno;
 
 /// What `native.ts` makes an error of.
 #[napi(object, object_from_js = false)]
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Failure {
     pub code: &'static str,
     pub message: String,

@@ -2,7 +2,7 @@ use std::fs::File;
 use std::mem;
 use std::path::Path;
 use std::result::Result;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use napi::bindgen_prelude::{AsyncTask, Uint8Array};
 use napi_derive::napi;
@@ -12,6 +12,7 @@ use offloop_jsonl::{
 
 use crate::body::WrongPointer;
 use crate::failure::{Cause, Failure};
+use crate::lock::lock;
 use crate::memory::Held;
 use crate::progress::{Progress, Reached};
 use crate::stop::{Flag, Stop};
@@ -46,10 +47,6 @@ struct State {
     /// Once it was opened.
     reading: Option<(File, Rows)>,
     places: Vec<Place>,
-}
-
-fn lock(state: &Shared) -> MutexGuard<'_, State> {
-    state.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 #[napi]

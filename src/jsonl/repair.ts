@@ -15,13 +15,8 @@ import {
 } from '../options.ts'
 import { run } from '../pool.ts'
 import { watched, type Done, type Listener } from '../progress.ts'
+import { readDurability, type Durability } from './durability.ts'
 import { readPath } from './path.ts'
-
-/**
- * What success has survived. 'none': nothing (page cache). 'data': a crash of the machine: fdatasync, and the names of a newly created file
- * and its folders, synced once on open. 'full': fsync (F_FULLFSYNC on macOS). Directory sync is skipped on Windows.
- */
-export type Durability = 'none' | 'data' | 'full'
 
 export type TailPolicy =
   | 'quarantine' // move the torn bytes to a synced sidecar, then cut them off (nothing lost)
@@ -86,11 +81,6 @@ const POLICIES = tableOf({
   strict: Policy.Strict,
   report: Policy.Report,
 })
-const DURABILITIES = tableOf({
-  none: FileDurability.None,
-  data: FileDurability.Data,
-  full: FileDurability.Full,
-})
 const VERIFY_KEYS = tableOf({ since: true })
 /** Where the search for bad rows begins. */
 const SEARCHES = tableOf<number | null>({ tail: null, all: 0 })
@@ -136,7 +126,7 @@ function readRules(options: RepairOptions): Rules {
   checkKeys(options, KEYS)
   const policy = choose('options.policy', options.policy, POLICIES, Policy.Quarantine)
   const from = readSearch(options.verify)
-  const durability = choose('options.durability', options.durability, DURABILITIES, FileDurability.Full)
+  const durability = readDurability(options.durability, FileDurability.Full)
   const locks = readBoolean('options.lock', options.lock, true)
   const onProgress = readListener('options.onProgress', options.onProgress)
   const settings = { policy, durability, locks, ...(from !== null && { verifyFrom: from }) }
@@ -152,7 +142,7 @@ function readSearch(verify: RepairOptions['verify']): number | null {
   return offset
 }
 
-function reportOf(repaired: Repaired): RepairReport {
+export function reportOf(repaired: Repaired): RepairReport {
   const { action, cause, sizeBefore, size, offset, tornBytes, sidecar, badRows } = repaired
   return {
     action: ACTIONS[action],

@@ -30,7 +30,7 @@ pub use file::{FileError, open_to_read};
 pub use judge::{Cause, Judge, Kept, Torn, Verdict, judge};
 pub use last::last;
 pub use lock::lock;
-pub use log::{Appended, Counts, Log, Medium};
+pub use log::{Appended, Counts, Log, Medium, ends_of};
 pub use open::{LogSettings, open_log};
 pub use pick::{Fields, PointerError, pick};
 pub use plan::{Action, Policy};

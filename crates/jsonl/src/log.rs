@@ -4,7 +4,7 @@ use std::fs::File;
 use std::io;
 use std::path::PathBuf;
 
-use memchr::memrchr;
+use memchr::{memchr_iter, memrchr};
 
 use crate::file::{FileError, close, failed, sync_folder_of};
 use crate::repair::Durability;
@@ -95,6 +95,11 @@ pub struct Appended {
     pub len: usize,
     /// Why the others are not.
     pub error: Option<FileError>,
+}
+
+/// Where each row ends, behind its newline.
+pub fn ends_of(rows: &[u8]) -> impl Iterator<Item = usize> {
+    memchr_iter(b'\n', rows).map(|at| at + 1)
 }
 
 impl<M: Medium> Log<M> {
