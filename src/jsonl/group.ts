@@ -50,8 +50,9 @@ export class Group implements Queued<Group> {
   }
 
   /** Settled when the group is; rejected where some of it was not written. */
-  follow(): Promise<void> {
-    return new Promise((resolve, reject) => {
+  async follow(): Promise<void> {
+    if (this.isSettled) return
+    await new Promise<void>((resolve, reject) => {
       this.#followers.push((error) => (error === undefined ? resolve() : reject(error)))
     })
   }

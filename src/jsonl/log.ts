@@ -357,10 +357,10 @@ class Log implements JsonlFile {
 
   /** All that was appended before is written; or some of it was not, and why. */
   async #settled(): Promise<void> {
-    const { last } = this.#groups
-    const pending = last?.isIdle === false ? last : this.#current
+    let { last } = this.#groups
+    while (last?.isIdle === true) last = last.before
     this.#hasten()
-    await pending?.follow()
+    await (last ?? this.#current)?.follow()
   }
 
   async #close(): Promise<void> {
