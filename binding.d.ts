@@ -398,6 +398,8 @@ export interface OpenSettings {
   durability: FileDurability
   locks: boolean
   mode: number
+  /** Bytes of one write. */
+  batch: number
 }
 
 /** What comes out, and how many bytes that is. */

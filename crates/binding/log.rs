@@ -48,6 +48,8 @@ pub struct OpenSettings {
     pub durability: FileDurability,
     pub locks: bool,
     pub mode: u32,
+    /// Bytes of one write.
+    pub batch: f64,
 }
 
 impl From<OpenSettings> for LogSettings {
@@ -57,6 +59,7 @@ impl From<OpenSettings> for LogSettings {
             durability: settings.durability.into(),
             locks: settings.locks,
             mode: settings.mode,
+            batch: settings.batch as usize,
         }
     }
 }

@@ -85,6 +85,8 @@ export async function openJsonl(path: string | URL, options: JsonlOptions = {}):
 
 interface Limits {
   readonly maxDelayMs: number
+  /** Of rows that are captured together. */
+  readonly groupBytes: number
   readonly maxBatchBytes: number
   readonly maxQueuedBytes: number
   readonly form: Form
@@ -109,6 +111,8 @@ const POLICIES = tableOf({
   strict: Policy.Strict,
 })
 const DEFAULT_BATCH_BYTES = 1 << 20
+/** What fills most of a tape's memory. Rows that share a tape share a task and a sync, in as many writes as it takes. */
+const LEAST_GROUP_BYTES = 4 << 20
 const DEFAULT_QUEUED_BYTES = 64 << 20
 const DEFAULT_MODE = 0o666
 /** Longer delays fire at once. */
@@ -121,16 +125,17 @@ function readOptions(options: JsonlOptions): { readonly settings: OpenSettings; 
   const policy = readPolicy(options.repair)
   const locks = readBoolean('options.lock', options.lock, true)
   const maxDelayMs = readInteger('options.maxDelayMs', options.maxDelayMs, 0, MOST_DELAY_MS) ?? 0
-  const batch = readInteger('options.maxBatchBytes', options.maxBatchBytes, 1, most)
+  const batch = readInteger('options.maxBatchBytes', options.maxBatchBytes, 1, most) ?? DEFAULT_BATCH_BYTES
   const queued = readInteger('options.maxQueuedBytes', options.maxQueuedBytes, 0, most)
   const mode = readInteger('options.mode', options.mode, 0, MOST_MODE) ?? DEFAULT_MODE
   const { encode = {} } = options
   checkKeys(encode, ROW_KEYS, 'options.encode')
   return {
-    settings: { durability, locks, mode, ...(policy !== undefined && { policy }) },
+    settings: { durability, locks, mode, batch, ...(policy !== undefined && { policy }) },
     limits: {
       maxDelayMs,
-      maxBatchBytes: batch ?? DEFAULT_BATCH_BYTES,
+      groupBytes: Math.max(batch, LEAST_GROUP_BYTES),
+      maxBatchBytes: batch,
       maxQueuedBytes: queued ?? DEFAULT_QUEUED_BYTES,
       form: readRowForm(encode),
       isVolatile: durability === FileDurability.None,
@@ -274,8 +279,8 @@ class Log implements JsonlFile {
   /** Where the next row goes. One that is appended by the code of another row, while that is captured, goes behind it. */
   #openGroup(): Group {
     const { last } = this.#groups
-    const { form, maxBatchBytes } = this.#limits
-    if (last !== undefined && !last.sheet.isBusy && last.sheet.size < maxBatchBytes) return last
+    const { form, groupBytes } = this.#limits
+    if (last !== undefined && !last.sheet.isBusy && last.sheet.size < groupBytes) return last
     const group = new Group(this.#press.open(form))
     this.#groups.push(group)
     return group

@@ -4,7 +4,7 @@ use std::fs::File;
 use std::io;
 use std::path::PathBuf;
 
-use memchr::{memchr_iter, memrchr};
+use memchr::{memchr, memchr_iter, memrchr};
 
 use crate::file::{FileError, close, failed, sync_folder_of};
 use crate::repair::Durability;
@@ -74,6 +74,8 @@ pub struct Log<M = File> {
     /// The folder's entry for it, where nobody has synced that yet.
     unsynced_name: Option<PathBuf>,
     durability: Durability,
+    /// Bytes of one write, where a row is not longer.
+    most: usize,
     /// Rows were written since the last sync.
     is_dirty: bool,
     counts: Counts,
@@ -103,22 +105,30 @@ pub fn ends_of(rows: &[u8]) -> impl Iterator<Item = usize> {
 }
 
 impl<M: Medium> Log<M> {
-    /// Of a medium that ends with a whole row. Names that nobody has synced yet are those of `unsynced_name`.
-    pub fn new(
-        medium: M,
-        path: PathBuf,
-        unsynced_name: Option<PathBuf>,
-        durability: Durability,
-    ) -> Self {
-        let counts = Counts::default();
-        Self { medium, path, unsynced_name, durability, is_dirty: false, counts }
+    /// Of a medium that ends with a whole row.
+    pub fn new(medium: M, path: PathBuf, durability: Durability, most: usize) -> Self {
+        Self {
+            medium,
+            path,
+            unsynced_name: None,
+            durability,
+            most,
+            is_dirty: false,
+            counts: Counts::default(),
+        }
+    }
+
+    /// The name of the file is to be synced with the first flush.
+    #[must_use]
+    pub fn with_unsynced_name(self, name: PathBuf) -> Self {
+        Self { unsynced_name: Some(name), ..self }
     }
 
     pub fn counts(&self) -> Counts {
         self.counts
     }
 
-    /// Appends `rows`, each with its newline, in one call of the system where that takes them all.
+    /// Appends `rows`, each with its newline, in as few writes as are allowed, and one sync.
     pub fn append(&mut self, rows: &[u8]) -> Appended {
         let (written, mut error) = self.write_all(rows);
         self.is_dirty |= 0 < written;
@@ -160,7 +170,7 @@ impl<M: Medium> Log<M> {
         let mut written = 0;
         while let Some(rest) = bytes.get(written..).filter(|rest| !rest.is_empty()) {
             self.counts.writes += 1;
-            let error = match self.medium.append(rest) {
+            let error = match self.medium.append(batch_of(rest, self.most)) {
                 Ok(0) => io::ErrorKind::WriteZero.into(),
                 Ok(len) => {
                     written += len;
@@ -193,6 +203,17 @@ impl<M: Medium> Log<M> {
         self.is_dirty = false;
         Ok(())
     }
+}
+
+/// As many whole rows as `most` bytes hold, one at least.
+fn batch_of(rows: &[u8], most: usize) -> &[u8] {
+    let (head, tail) = rows.split_at_checked(most).unwrap_or((rows, &[]));
+    let end = match memrchr(b'\n', head) {
+        _ if tail.is_empty() => rows.len(),
+        Some(at) => at + 1,
+        None => memchr(b'\n', tail).map_or(rows.len(), |at| most + at + 1),
+    };
+    rows.get(..end).unwrap_or(rows)
 }
 
 impl Log {

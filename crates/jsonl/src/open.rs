@@ -19,6 +19,8 @@ pub struct LogSettings {
     pub locks: bool,
     /// Of a file that is created.
     pub mode: u32,
+    /// Bytes of one write.
+    pub batch: usize,
 }
 
 /// The log at `path`, and what its repair was.
@@ -40,8 +42,9 @@ pub fn open_log(
     for created in folders.iter().chain([&name]) {
         sync_folder_of(created, settings.durability)?;
     }
-    let unsynced = (settings.durability == Durability::None).then_some(name);
-    Ok((Log::new(file, path.to_owned(), unsynced, settings.durability), report))
+    let log = Log::new(file, path.to_owned(), settings.durability, settings.batch);
+    let is_unsynced = settings.durability == Durability::None;
+    Ok((if is_unsynced { log.with_unsynced_name(name) } else { log }, report))
 }
 
 fn repair_settings(policy: Policy, settings: LogSettings) -> Settings {

@@ -113,7 +113,7 @@ fn disk(script: &[Step], fails: Fails) -> Disk {
 }
 
 fn log(disk: &mut Disk, durability: Durability) -> Log<&mut Disk> {
-    Log::new(disk, PathBuf::from("rows.jsonl"), None, durability)
+    Log::new(disk, PathBuf::from("rows.jsonl"), durability, 1 << 20)
 }
 
 /// Every list of up to `len` steps.
@@ -186,6 +186,18 @@ fn one_group_is_one_write_and_one_sync() {
     assert_eq!(log.counts(), Counts { writes: 1, syncs: 1 });
     log.flush().unwrap();
     assert_eq!(log.counts(), Counts { writes: 1, syncs: 1 });
+}
+
+#[test]
+fn a_write_takes_whole_rows_as_many_as_it_may() {
+    for (most, writes) in [(1, 4), (2, 4), (8, 3), (10, 2), (17, 1), (100, 1)] {
+        let mut disk = disk(&[], NONE);
+        let path = PathBuf::from("rows.jsonl");
+        let mut log = Log::new(&mut disk, path, Durability::Data, most);
+        assert_eq!(log.append(&ROWS.concat()).len, 17);
+        assert_eq!(log.counts(), Counts { writes, syncs: 1 }, "{most}");
+        assert_eq!(disk.bytes, [OLD, &ROWS.concat()].concat());
+    }
 }
 
 #[test]
