@@ -1,6 +1,16 @@
 /** Reading JSONL files, against a reader that splits the whole file and knows no batches. */
 
-import { appendFileSync, mkdtempSync, readdirSync, rmSync, truncateSync, writeFileSync } from 'node:fs'
+import {
+  appendFileSync,
+  closeSync,
+  mkdtempSync,
+  openSync,
+  readdirSync,
+  rmSync,
+  truncateSync,
+  writeFileSync,
+  writeSync,
+} from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { pathToFileURL } from 'node:url'
@@ -285,4 +295,16 @@ test('rows of 64 KiB and more can be transferred; smaller ones share', async (t)
   t.not(first, third)
   t.is(second, fourth)
   t.is(first?.byteLength, 70_002)
+})
+
+test('a row longer than a string can be is told to be, where it is asked for as a value', async (t) => {
+  const path = fileOf('{"a":1}\n["')
+  const mebibyte = Buffer.alloc(2 ** 20, 'x')
+  const file = openSync(path, 'a')
+  for (let count = 0; count < 512; count += 1) writeSync(file, mebibyte)
+  writeSync(file, '"]\n')
+  closeSync(file)
+  const error = await errorOf(readJsonl(path, { as: 'value', from: 8 }))
+  truncateSync(path, 0)
+  t.like(error, { code: 'ERR_OFFLOOP_TOO_LARGE', offset: 8, path })
 })

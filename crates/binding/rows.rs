@@ -22,6 +22,8 @@ use crate::task::{Job, Work, launch};
 const OWN_MEMORY: usize = 64 << 10;
 /// Values of this size are parsed before more is read, so that no batch holds the loop for long.
 const LARGEST_TEXT: usize = 256 << 10;
+/// Units of a string, at most: V8's limit.
+const LONGEST_STRING: usize = (1 << 29) - 24;
 /// What is read at once: little enough to stay in the cache until it was looked at.
 const LARGEST_BLOCK: usize = 512 << 10;
 /// What is read at once from the end.
@@ -125,6 +127,15 @@ impl State {
         }
         let (text, places) = told.finish(rows.position(), rows.end());
         self.places = places;
+        if LONGEST_STRING < text.len() && LONGEST_STRING < text.encode_utf16().count() {
+            let message = format!(
+                "a row from byte {start} on is longer than a string can be: '{}'",
+                self.path
+            );
+            let path = Some(self.path.clone());
+            let offset = Some(start as f64);
+            return Err(Failure { offset, path, ..Failure::new(Cause::TooLarge, message) });
+        }
         Ok(text)
     }
 }

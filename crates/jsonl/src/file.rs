@@ -227,7 +227,16 @@ pub(crate) fn sync_folder_of(path: &Path, durability: Durability) -> Result<(), 
         _ => Path::new("."),
     };
     let opened = File::open(folder).map_err(failed("open", folder))?;
-    opened.sync_all().map_err(failed("fsync", folder))
+    match opened.sync_all() {
+        Err(error) if has_no_sync(&error) => Ok(()),
+        outcome => outcome.map_err(failed("fsync", folder)),
+    }
+}
+
+/// As file systems of networks say it of folders: then nobody can do better.
+#[cfg(unix)]
+fn has_no_sync(error: &io::Error) -> bool {
+    matches!(error.raw_os_error(), Some(libc::EINVAL | libc::ENOTSUP | libc::EBADF))
 }
 
 /// Names cannot be synced there.
