@@ -54,7 +54,6 @@ fn a_draft_that_is_dropped_was_never_there() {
     let folder = Folder::new("draft-dropped");
     let mut draft = Draft::create(&folder.file("a.json"), None, Durability::Data).unwrap();
     draft.write(b"new").unwrap();
-    assert_eq!(folder.names().len(), 1);
     drop(draft);
     assert!(folder.names().is_empty());
 }
