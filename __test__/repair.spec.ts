@@ -362,7 +362,7 @@ test('the lock of another process is gone with it, however it ends', async (t) =
   const path = makeFile(TORN)
   const child = startScenario('repair', 'holder', { OFFLOOP_FILE: path })
   const [said] = await once(child.stdout, 'data')
-  t.is(String(said), 'true\n')
+  t.is(String(said), 'open\n')
   const error = await t.throwsAsync(repair(path), { instanceOf: OffloopError, code: 'ERR_OFFLOOP_LOCKED' })
   t.is(error?.message, `another process or handle holds the file: '${path}'`)
   child.kill('SIGKILL')

@@ -1,9 +1,8 @@
 import { readFileSync } from 'node:fs'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { isMainThread, parentPort, Worker, workerData } from 'node:worker_threads'
-import { OffloopError, repair, type RepairReport } from '../../src/index.ts'
+import { OffloopError, openJsonl, repair, type JsonlFile, type RepairReport } from '../../src/index.ts'
 import { makeFile } from '../fixtures/folder.ts'
-import { loadHooks } from '../fixtures/hooks.ts'
 import { expect, play } from '../fixtures/scenario.ts'
 
 const TORN = '{"a":1}\n{"a":2'
@@ -14,6 +13,11 @@ async function attempt(path: string, options?: Parameters<typeof repair>[1]): Pr
   } catch (error) {
     return error instanceof OffloopError ? `${error.code} ${error.path}` : String(error)
   }
+}
+
+/** As it is: what is torn stays torn. */
+function open(path: string): Promise<JsonlFile> {
+  return openJsonl(path, { repair: false })
 }
 
 async function expectLocked(path: string): Promise<void> {
@@ -30,20 +34,19 @@ async function expectLocked(path: string): Promise<void> {
 /** Another handle of this process. */
 async function handle(): Promise<void> {
   const path = makeFile(TORN)
-  const held = new (loadHooks().HeldLock)(path)
-  expect(held.isHeld, 'the lock to be had')
+  const log = await open(path)
   await expectLocked(path)
-  held.release()
+  await log.close()
   const { action } = await repair(path)
   expect(action === 'quarantined', 'the lock to be free')
 }
 
 async function unlocked(): Promise<void> {
   const path = makeFile(TORN)
-  const held = new (loadHooks().HeldLock)(path)
+  const log = await open(path)
   const { action } = await repair(path, { lock: false })
   expect(action === 'quarantined', 'no lock to be asked for')
-  held.release()
+  await log.close()
 }
 
 /** The lock of a worker goes with the worker. */
@@ -63,19 +66,19 @@ async function worker(): Promise<void> {
   expect(outcome.action === 'quarantined', 'the lock to be free')
 }
 
-function holdForMain(): void {
-  const held = new (loadHooks().HeldLock)(String(workerData))
+async function holdForMain(): Promise<void> {
+  const log = await open(String(workerData))
   // Kept by the listener.
-  parentPort?.on('message', () => held.release())
-  parentPort?.postMessage(held.isHeld)
+  parentPort?.on('message', () => void log.close())
+  parentPort?.postMessage('open')
 }
 
 /** Until the process is killed. */
 async function holder(): Promise<void> {
-  const held = new (loadHooks().HeldLock)(process.env.OFFLOOP_FILE ?? '')
-  process.stdout.write(`${held.isHeld}\n`)
+  const log = await open(process.env.OFFLOOP_FILE ?? '')
+  process.stdout.write('open\n')
   await sleep(60_000)
-  held.release()
+  await log.close()
 }
 
 /** A row of 256 MiB, and how much memory it takes to tell that it is torn. */
@@ -90,4 +93,4 @@ async function long(): Promise<void> {
 }
 
 if (isMainThread) await play({ handle, unlocked, worker, holder, long })
-else holdForMain()
+else await holdForMain()

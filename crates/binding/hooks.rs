@@ -1,7 +1,5 @@
 //! Only in the addon that tests build for themselves.
 
-use std::fs::File;
-use std::path::Path;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -89,29 +87,4 @@ pub fn looks_left() -> u32 {
 #[napi]
 pub fn external_bytes(env: &Env, size: u32) -> napi::Result<BufferSlice<'_>> {
     BufferSlice::from_data(env, vec![b'Q'; size as usize])
-}
-
-/// The lock of a file, held by this thread.
-#[napi]
-pub struct HeldLock(Option<File>);
-
-#[napi]
-impl HeldLock {
-    #[napi(constructor)]
-    pub fn new(path: String) -> napi::Result<Self> {
-        let file =
-            File::open(&path).map_err(|error| napi::Error::from_reason(error.to_string()))?;
-        let is_held = offloop_jsonl::lock(&file, Path::new(&path)).is_ok_and(|is_held| is_held);
-        Ok(Self(is_held.then_some(file)))
-    }
-
-    #[napi(getter)]
-    pub fn is_held(&self) -> bool {
-        self.0.is_some()
-    }
-
-    #[napi]
-    pub fn release(&mut self) {
-        self.0 = None;
-    }
 }
