@@ -138,12 +138,15 @@ test('a flush in the code of a row covers that row too, and flushSync there is r
   const row = {
     toJSON() {
       flushed = log.flush().then(() => log.stats().rows)
+      void log.append('behind')
       refused = t.throws(() => log.flushSync())
       return 1
     },
   }
   await Promise.all([log.append(0), log.append(row)])
   t.is(await flushed, 2)
+  await log.flush()
+  t.is(log.stats().rows, 3)
   t.regex(String(refused), /being captured/)
   await log.close()
 })

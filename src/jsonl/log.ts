@@ -159,6 +159,8 @@ class Log implements JsonlFile {
   #current: Group | undefined
   #timer: NodeJS.Timeout | undefined
   #isDue = false
+  /** Rows that are being captured, one in the code of the other: nothing is written then. */
+  #captures = 0
   /** Why nothing more can be written. */
   #failure: { readonly cause: unknown } | undefined
   #closing: Promise<void> | undefined
@@ -210,7 +212,8 @@ class Log implements JsonlFile {
   flushSync(): void {
     const isOpen = this.#closing === undefined
     if (isOpen) this.#check()
-    if (this.#groups.last?.sheet.isBusy === true) throw new Error('a row that is being captured cannot be flushed')
+    else if (this.#failure !== undefined) return
+    if (0 < this.#captures) throw new Error('a row that is being captured cannot be flushed')
     if (isOpen && this.#limits.isVolatile) this.#openGroup().flushes = true
     let error: unknown
     const landNow = (group: Group): void => {
@@ -268,12 +271,24 @@ class Log implements JsonlFile {
   #add(row: unknown, waiter: Waiter): void {
     this.#check()
     const group = this.#openGroup()
-    const { sheet } = group
-    const before = sheet.size
-    sheet.add(row)
+    const before = group.sheet.size
+    this.#capture(group, row)
     group.waiters.push(waiter)
-    this.#queuedBytes += sheet.size - before
+    this.#queuedBytes += group.sheet.size - before
     this.#schedule(group)
+  }
+
+  #capture({ sheet }: Group, row: unknown): void {
+    this.#captures += 1
+    try {
+      sheet.add(row)
+    } catch (error) {
+      // Rows that its code appended wait.
+      this.#hasten()
+      throw error
+    } finally {
+      this.#captures -= 1
+    }
   }
 
   /** Where the next row goes. One that is appended by the code of another row, while that is captured, goes behind it. */
@@ -301,7 +316,7 @@ class Log implements JsonlFile {
 
   readonly #start = (): void => {
     this.#isDue = false
-    if (this.#current !== undefined) return
+    if (this.#current !== undefined || 0 < this.#captures) return
     clearTimeout(this.#timer)
     this.#timer = undefined
     this.#current = this.#next()
