@@ -458,6 +458,9 @@ export declare function takeSpill(tape: TapeParts, out: Uint8Array, stop?: Stop 
 /** The same at once. */
 export declare function takeSpillSync(tape: TapeParts, out: Uint8Array): number | Failure
 
+/** Tells whether the C library has a call for its part. */
+export declare function trimHeap(): Promise<boolean | Failure>
+
 export declare const VERSION: string
 
 /** A pointer that is none. */

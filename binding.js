@@ -773,7 +773,7 @@ if (
   }
 }
 
-const { Base64Decoder, BodyText, ExpertsTurns, Fragment, KeptParts, Lexicon, Progress, RowsReader, Slab, Source, Stop, TapeParts, TapeSegment, Base64Alphabet, Base64Mode, bindDesk, copyRows, countRows, decodeBase64, decodeBase64InPlace, decodeBase64Part, decodeBase64Sync, decodeBase64TextSync, encodeBase64, encodeBase64Sync, encodeTape, encodeTapeSync, ExpertsDtype, ExpertsFill, ExpertsForm, FileDurability, fillBody, fillBodySync, fillExperts, fillExpertsSync, idleBytes, Lane, Layout, Lift, lookAtExperts, lookAtExpertsSync, maxIdleBytes, nextRows, poolStats, prewarm, releaseIdle, releaseSlot, RepairAction, repairFile, reserveSlot, RowCause, scanBody, scanBodySync, setConcurrency, setMaxIdleBytes, TailPolicy, takeSpill, takeSpillSync, VERSION } = nativeBinding
+const { Base64Decoder, BodyText, ExpertsTurns, Fragment, KeptParts, Lexicon, Progress, RowsReader, Slab, Source, Stop, TapeParts, TapeSegment, Base64Alphabet, Base64Mode, bindDesk, copyRows, countRows, decodeBase64, decodeBase64InPlace, decodeBase64Part, decodeBase64Sync, decodeBase64TextSync, encodeBase64, encodeBase64Sync, encodeTape, encodeTapeSync, ExpertsDtype, ExpertsFill, ExpertsForm, FileDurability, fillBody, fillBodySync, fillExperts, fillExpertsSync, idleBytes, Lane, Layout, Lift, lookAtExperts, lookAtExpertsSync, maxIdleBytes, nextRows, poolStats, prewarm, releaseIdle, releaseSlot, RepairAction, repairFile, reserveSlot, RowCause, scanBody, scanBodySync, setConcurrency, setMaxIdleBytes, TailPolicy, takeSpill, takeSpillSync, trimHeap, VERSION } = nativeBinding
 export { Base64Decoder }
 export { BodyText }
 export { ExpertsTurns }
@@ -832,5 +832,6 @@ export { setMaxIdleBytes }
 export { TailPolicy }
 export { takeSpill }
 export { takeSpillSync }
+export { trimHeap }
 export { VERSION }
 export const __napiBindingTarget = __napiLoadedBindingTarget

@@ -1,0 +1,67 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+import { stats } from '../../src/index.ts'
+import { keepTrimmed, trimMemory } from '../../src/kit/index.ts'
+import { expect, play } from '../fixtures/scenario.ts'
+
+const MB = 2 ** 20
+
+/** So much in pieces that the C library takes from its heap, each tenth of which stays, so that nothing shrinks by itself. */
+function scatter(bytes: number): Buffer[] {
+  const size = 50_000
+  const pieces = Array.from({ length: bytes / size }, () => Buffer.allocUnsafeSlow(size).fill(1))
+  return pieces.filter((_, index) => index % 10 === 0)
+}
+
+async function collect(): Promise<void> {
+  for (let round = 0; round < 3; round += 1) {
+    globalThis.gc?.()
+    await sleep(20)
+  }
+}
+
+async function trimmed(): Promise<void> {
+  const rest = scatter(200 * MB)
+  await collect()
+  const { rssBefore, rssAfter } = await trimMemory()
+  expect(rssAfter < rssBefore - 100 * MB, `a hundred megabytes less, not ${rssBefore} and then ${rssAfter}`)
+  expect(
+    rest.every((piece) => piece[0] === 1),
+    'what is in use to stay as it is',
+  )
+}
+
+async function kept(): Promise<void> {
+  using _ = keepTrimmed({ everyMs: 20 })
+  await collect()
+  await sleep(500)
+  const { completed } = stats()
+  await sleep(500)
+  expect(stats().completed === completed, `nothing to be done while nothing is let go, not ${stats().completed}`)
+  const rest = scatter(200 * MB)
+  const before = process.memoryUsage.rss()
+  await collect()
+  while (before - 100 * MB < process.memoryUsage.rss()) await sleep(10)
+  expect(completed < stats().completed, 'a task to have done it')
+  expect(
+    rest.every((piece) => piece[0] === 1),
+    'what is in use to stay as it is',
+  )
+}
+
+async function disposed(): Promise<void> {
+  const keeper = keepTrimmed({ everyMs: 10 })
+  keeper[Symbol.dispose]()
+  keeper[Symbol.dispose]()
+  const rest = scatter(100 * MB)
+  await collect()
+  await sleep(200)
+  expect(stats().completed === 0 && rest.length !== 0, 'no task to have run')
+}
+
+/** These end by themselves, with something armed. */
+function keeping(): void {
+  keepTrimmed()
+  keepTrimmed({ everyMs: 1 })
+}
+
+await play({ trimmed, kept, disposed, keeping })
