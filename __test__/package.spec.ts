@@ -42,19 +42,19 @@ test('the exports are what has been built', (t) => {
     'stats',
     'version',
   ])
-  t.deepEqual(Object.keys(kit).toSorted(), ['keepTrimmed', 'trimMemory'])
+  t.deepEqual(Object.keys(kit).toSorted(), ['keepTrimmed', 'monitorLoop', 'trimMemory'])
   t.is(offloop.version, version)
   t.is(dependencies, undefined)
 })
 
 test('the built package is imported by its name, both entries', (t) => {
   const code = `import { decodeBase64 } from 'offloop'; import * as kit from 'offloop/kit'
-    console.log((await decodeBase64('QUJD')).toString(), typeof kit.trimMemory)`
+    console.log((await decodeBase64('QUJD')).toString(), typeof kit.monitorLoop)`
   t.is(evaluate(code, 'module'), 'ABC function\n')
 })
 
 test('the built package can be required', (t) => {
-  const code = `require('offloop').decodeBase64('QUJD').then((bytes) => console.log(bytes.toString(), typeof require('offloop/kit').trimMemory))`
+  const code = `require('offloop').decodeBase64('QUJD').then((bytes) => console.log(bytes.toString(), typeof require('offloop/kit').monitorLoop))`
   t.is(evaluate(code, 'commonjs').trim().split('\n').at(-1), 'ABC function')
 })
 

@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { stats } from '../../src/index.ts'
-import { keepTrimmed, trimMemory } from '../../src/kit/index.ts'
+import { keepTrimmed, monitorLoop, trimMemory } from '../../src/kit/index.ts'
 import { expect, play } from '../fixtures/scenario.ts'
 
 const MB = 2 ** 20
@@ -64,4 +64,9 @@ function keeping(): void {
   keepTrimmed({ everyMs: 1 })
 }
 
-await play({ trimmed, kept, disposed, keeping })
+function monitored(): void {
+  monitorLoop()
+  monitorLoop({ intervalMs: 1, warn: { max: 1 } })
+}
+
+await play({ trimmed, kept, disposed, keeping, monitored })

@@ -1,1 +1,3 @@
 export { keepTrimmed, trimMemory } from './memory.ts'
+export { monitorLoop, type LoopMonitor } from './loop.ts'
+export type { LoopLag } from './window.ts'
