@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { stats } from '../../src/index.ts'
-import { keepTrimmed, monitorLoop, trimMemory } from '../../src/kit/index.ts'
+import { createDeferQueue, keepTrimmed, monitorLoop, trimMemory } from '../../src/kit/index.ts'
 import { expect, play } from '../fixtures/scenario.ts'
 
 const MB = 2 ** 20
@@ -69,4 +69,34 @@ function monitored(): void {
   monitorLoop({ intervalMs: 1, warn: { max: 1 } })
 }
 
-await play({ trimmed, kept, disposed, keeping, monitored })
+function deferred(): void {
+  const queue = createDeferQueue()
+  const never = new Promise<void>(() => {})
+  void queue.defer(() => never)
+  void queue.after([never], () => {})
+  void queue.flush({ timeoutMs: 1e9 })
+}
+
+/** What could start does, before the process ends. */
+function started(): void {
+  const queue = createDeferQueue({ concurrency: 1 })
+  for (const text of ['one\n', 'two\n']) void queue.defer(() => process.stdout.write(text))
+}
+
+/** Failures that nobody awaits end no process. */
+async function failing(): Promise<void> {
+  let told = 0
+  process.on('warning', ({ message }) => (told += Number(message === 'deferred')))
+  const queue = createDeferQueue({ maxSize: 3 })
+  const fail = (): never => {
+    throw new Error('deferred')
+  }
+  void queue.defer(fail)
+  void queue.defer(async () => fail())
+  void queue.after([Promise.reject(new Error('deferred'))], () => 1)
+  await queue.flush()
+  await sleep(10)
+  expect(told === 3, `three warnings, not ${told}`)
+}
+
+await play({ trimmed, kept, disposed, keeping, monitored, deferred, started, failing })
