@@ -42,7 +42,13 @@ test('the exports are what has been built', (t) => {
     'stats',
     'version',
   ])
-  t.deepEqual(Object.keys(kit).toSorted(), ['createDeferQueue', 'keepTrimmed', 'monitorLoop', 'trimMemory'])
+  t.deepEqual(Object.keys(kit).toSorted(), [
+    'createDeferQueue',
+    'createRolloutStore',
+    'keepTrimmed',
+    'monitorLoop',
+    'trimMemory',
+  ])
   t.is(offloop.version, version)
   t.is(dependencies, undefined)
 })

@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { stats } from '../../src/index.ts'
-import { createDeferQueue, keepTrimmed, monitorLoop, trimMemory } from '../../src/kit/index.ts'
+import { createDeferQueue, createRolloutStore, keepTrimmed, monitorLoop, trimMemory } from '../../src/kit/index.ts'
 import { expect, play } from '../fixtures/scenario.ts'
 
 const MB = 2 ** 20
@@ -83,6 +83,12 @@ function started(): void {
   for (const text of ['one\n', 'two\n']) void queue.defer(() => process.stdout.write(text))
 }
 
+function stored(): void {
+  const store = createRolloutStore<Buffer>({ trimAfterBytes: 1 })
+  store.put('a', Buffer.alloc(1000))
+  store.deliver('a')
+}
+
 /** Failures that nobody awaits end no process. */
 async function failing(): Promise<void> {
   let told = 0
@@ -99,4 +105,4 @@ async function failing(): Promise<void> {
   expect(told === 3, `three warnings, not ${told}`)
 }
 
-await play({ trimmed, kept, disposed, keeping, monitored, deferred, started, failing })
+await play({ trimmed, kept, disposed, keeping, monitored, deferred, started, stored, failing })
