@@ -407,7 +407,7 @@ for (const [what, options, code] of MISMADE) {
 
 const WRONG: readonly (readonly [
   what: string,
-  method: keyof DeferQueue & ('defer' | 'after' | 'flush'),
+  method: 'defer' | 'after' | 'flush',
   args: readonly unknown[],
   code: string,
 ])[] = [

@@ -25,32 +25,22 @@ export interface DeferQueue extends AsyncDisposable {
    * what waits for it in `after` or waits in a flush of its own, and lends its slot meanwhile. Never rejects for a failed task; what
    * `onProgress` throws rejects it. `completed` and `failed` count what ended during this flush, `pending` what is left at the timeout.
    */
-  flush(options?: FlushOptions): Promise<Flushed>
+  flush(options?: {
+    readonly timeoutMs?: number | undefined
+    readonly onProgress?: ((left: number) => void) | undefined
+  }): Promise<{
+    readonly completed: number
+    readonly failed: number
+    readonly pending: number
+  }>
   /** What has not ended: waiting for a slot or for promises, and running. */
   readonly size: number
   /** Refuses what is deferred from now on, but from inside running work, and resolves when all work has ended. */
-  [Symbol.asyncDispose](): Promise<void>
+  [Symbol.asyncDispose](): PromiseLike<void>
 }
 
-export interface FlushOptions {
-  readonly timeoutMs?: number | undefined
-  readonly onProgress?: ((left: number) => void) | undefined
-}
-
-export interface Flushed {
-  readonly completed: number
-  readonly failed: number
-  readonly pending: number
-}
-
-export interface DeferOptions {
-  /** @default 4 */
-  readonly concurrency?: number | undefined
-  /** Above it `defer` rejects with ERR_OFFLOOP_FULL. @default Infinity */
-  readonly maxSize?: number | undefined
-  /** Failures nobody awaits. @default process.emitWarning */
-  readonly onError?: ((error: unknown) => void) | undefined
-}
+type FlushOptions = NonNullable<Parameters<DeferQueue['flush']>[0]>
+type Flushed = Awaited<ReturnType<DeferQueue['flush']>>
 
 const KEYS = tableOf({ concurrency: true, maxSize: true, onError: true })
 const FLUSH_KEYS = tableOf({ timeoutMs: true, onProgress: true })
@@ -65,7 +55,16 @@ const CONCURRENCY = 4
  * that are refused at once, callers have until the next turn to ask. What waits for a slot, for promises, or for the timeout
  * of a flush keeps nothing alive; what may start does so before the process ends by itself.
  */
-export function createDeferQueue(options: DeferOptions = {}): DeferQueue {
+export function createDeferQueue(
+  options: {
+    /** @default 4 */
+    readonly concurrency?: number | undefined
+    /** Above it `defer` rejects with ERR_OFFLOOP_FULL. @default Infinity */
+    readonly maxSize?: number | undefined
+    /** Failures nobody awaits. @default process.emitWarning */
+    readonly onError?: ((error: unknown) => void) | undefined
+  } = {},
+): DeferQueue {
   checkKeys(options, KEYS)
   const { concurrency = CONCURRENCY, maxSize, onError } = options
   return new Deferred(

@@ -13,23 +13,6 @@ export interface LoopMonitor extends Disposable {
   reset(): void
 }
 
-export interface LoopOptions {
-  /** @default 100 */
-  readonly intervalMs?: number | undefined
-  /** Samples kept. @default 10 000 */
-  readonly window?: number | undefined
-  /** Thresholds in milliseconds. @default none */
-  readonly warn?:
-    | {
-        readonly p90?: number | undefined
-        readonly p99?: number | undefined
-        readonly max?: number | undefined
-      }
-    | undefined
-  /** At most once per window. @default process.emitWarning */
-  readonly onWarn?: ((lag: LoopLag) => void) | undefined
-}
-
 const KEYS = tableOf({ intervalMs: true, window: true, warn: true, onWarn: true })
 const WARN_KEYS = tableOf({ p90: true, p99: true, max: true })
 const INTERVAL_MS = 100
@@ -44,7 +27,24 @@ const MAX_WINDOW = 10_000_000
  * `warn.max` is looked at with every sample, a percentile once there are so many samples that one alone does not decide it (11 for p90,
  * 101 for p99). After a warning the next one comes when a window of samples has passed, or after a reset. Keeps nothing alive.
  */
-export function monitorLoop(options: LoopOptions = {}): LoopMonitor {
+export function monitorLoop(
+  options: {
+    /** @default 100 */
+    readonly intervalMs?: number | undefined
+    /** Samples kept. @default 10 000 */
+    readonly window?: number | undefined
+    /** Thresholds in milliseconds. @default none */
+    readonly warn?:
+      | {
+          readonly p90?: number | undefined
+          readonly p99?: number | undefined
+          readonly max?: number | undefined
+        }
+      | undefined
+    /** At most once per window. @default process.emitWarning */
+    readonly onWarn?: ((lag: LoopLag) => void) | undefined
+  } = {},
+): LoopMonitor {
   checkKeys(options, KEYS)
   const intervalMs = readInteger('options.intervalMs', options.intervalMs, 1, MAX_DELAY_MS) ?? INTERVAL_MS
   const window = new SampleWindow(readInteger('options.window', options.window, 1, MAX_WINDOW) ?? WINDOW)
@@ -95,7 +95,9 @@ class Monitor implements LoopMonitor {
   }
 }
 
-function readAlarm(warn: LoopOptions['warn'], window: SampleWindow): Alarm | undefined {
+type Thresholds = NonNullable<NonNullable<Parameters<typeof monitorLoop>[0]>['warn']>
+
+function readAlarm(warn: Thresholds | undefined, window: SampleWindow): Alarm | undefined {
   if (warn === undefined) return undefined
   checkKeys(warn, WARN_KEYS, 'options.warn')
   const read = (name: string, value: unknown): number =>

@@ -11,22 +11,19 @@ const EVERY_MS = 10_000
 /** Less is not worth a walk over the heap. */
 const LEAST_GAIN = 4 << 20
 
-/** What a trim did, in bytes of resident memory. */
-export interface Trimmed {
-  readonly trimmed: boolean
-  readonly rssBefore: number
-  readonly rssAfter: number
-}
-
 /**
  * Returns freed heap pages and our idle memory to the system, on a pool thread. `trimmed` is false where the platform has no such call
  * (all but glibc); it never throws for that.
  *
- * Takes up to some tens of milliseconds of the pool's time after much was freed; a thread that allocates from the same part of
- * the C library's heap waits meanwhile, the calling one among them. What V8 has not collected yet is not free. The next large
- * calls of offloop pay for the page faults of memory that is no longer warm.
+ * Takes some tens of milliseconds of that thread after 200 MB were freed. glibc locks the part of its heap that it works on, and
+ * whoever allocates there waits, the calling thread among them: trim often, or when there is little else to do. What V8
+ * has not collected yet is not free. The next large calls of offloop pay for page faults, as their memory is no longer warm.
  */
-export async function trimMemory(): Promise<Trimmed> {
+export async function trimMemory(): Promise<{
+  readonly trimmed: boolean
+  readonly rssBefore: number
+  readonly rssAfter: number
+}> {
   const rssBefore = process.memoryUsage.rss()
   releaseAll()
   const trimmed = unwrap(await run(() => trimHeap()))

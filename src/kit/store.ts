@@ -10,47 +10,39 @@ import { warn } from './tell.ts'
 /** What rollouts hold, and when it may go: bodies until delivered, trajectories until their group is scored. */
 export interface RolloutStore<T> extends AsyncDisposable {
   /** An id already there is replaced. Above `maxBytes`: throws ERR_OFFLOOP_FULL and takes nothing. */
-  put(id: string, value: T, options?: PutOptions): void
+  put(
+    id: string,
+    value: T,
+    options?: {
+      /** @default byteLength of binary values, else 0 */
+      readonly bytes?: number | undefined
+      readonly group?: string | undefined
+    },
+  ): void
   get(id: string): T | undefined
   /** Hands the value over and forgets it. Undefined if it is not there: delivering twice is harmless. */
   deliver(id: string): T | undefined
   /** Forgets a rollout; one in a group stays readable until the group is settled. */
   evict(id: string): void
   /** Forgets the group and gives what was neither delivered nor evicted, so that waiters can be released. */
-  settle(group: string): readonly Settled<T>[]
+  settle(group: string): readonly { readonly id: string; readonly value: T }[]
   /** Also of a store that is closed. */
-  stats(): StoreStats
+  stats(): {
+    readonly entries: number
+    /** Of what is held. With `releasedBytes` it makes up all that was put. */
+    readonly bytes: number
+    /** Of what was delivered, evicted, settled and replaced. */
+    readonly releasedBytes: number
+    /** How many trims have ended. */
+    readonly trims: number
+  }
   /** Forgets everything, trims if anything was let go since the last time, and waits for that. The store is closed: all else throws. */
-  [Symbol.asyncDispose](): Promise<void>
+  [Symbol.asyncDispose](): PromiseLike<void>
 }
 
-export interface PutOptions {
-  /** @default byteLength of binary values, else 0 */
-  readonly bytes?: number | undefined
-  readonly group?: string | undefined
-}
-
-export interface Settled<T> {
-  readonly id: string
-  readonly value: T
-}
-
-export interface StoreStats {
-  readonly entries: number
-  /** Of what is held. With `releasedBytes` it makes up all that was put. */
-  readonly bytes: number
-  /** Of what was delivered, evicted, settled and replaced. */
-  readonly releasedBytes: number
-  /** How many trims have ended. */
-  readonly trims: number
-}
-
-export interface StoreOptions {
-  /** @default Infinity */
-  readonly maxBytes?: number | undefined
-  /** Trim memory, off-thread, after this much was let go. @default 64 MiB */
-  readonly trimAfterBytes?: number | undefined
-}
+type PutOptions = NonNullable<Parameters<RolloutStore<unknown>['put']>[2]>
+type Settled<T> = ReturnType<RolloutStore<T>['settle']>[number]
+type Stats = ReturnType<RolloutStore<unknown>['stats']>
 
 const KEYS = tableOf({ maxBytes: true, trimAfterBytes: true })
 const PUT_KEYS = tableOf({ bytes: true, group: true })
@@ -61,11 +53,20 @@ const LOOK_MS = 10_000
 const LOOKS = 3
 
 /**
- * A registry of values by id that counts their bytes and forgets them as soon as it may. Every call takes well under a microsecond
- * for each value concerned, on this thread; values are kept as they are, never copied. What was let go is given back to the system by
- * `trimMemory`, in a task of the pool; of a trim that fails, the process is warned.
+ * A registry of values by id that counts their bytes and forgets them as soon as it may. A call takes some microseconds on this
+ * thread, and one for each value that it settles; values are kept as they are, never copied.
+ *
+ * What was let go is given back to the system by `trimMemory`, in a task of the pool, and once more when V8 has collected it: the
+ * store looks every 10 s, three times, which keeps nothing alive. Of a trim that fails, the process is warned.
  */
-export function createRolloutStore<T>(options: StoreOptions = {}): RolloutStore<T> {
+export function createRolloutStore<T>(
+  options: {
+    /** @default Infinity */
+    readonly maxBytes?: number | undefined
+    /** Trim memory, off-thread, after this much was let go. @default 64 MiB */
+    readonly trimAfterBytes?: number | undefined
+  } = {},
+): RolloutStore<T> {
   checkKeys(options, KEYS)
   const maxBytes = readLimit('options.maxBytes', options.maxBytes, 0)
   const { trimAfterBytes = TRIM_AFTER_BYTES } = options
@@ -138,7 +139,7 @@ class Store<T> implements RolloutStore<T> {
     return settled
   }
 
-  stats(): StoreStats {
+  stats(): Stats {
     const { trims } = this.#trimmer
     return { entries: this.#entries.size, bytes: this.#bytes, releasedBytes: this.#releasedBytes, trims }
   }

@@ -1,5 +1,5 @@
 /// Gives pages that are free in the C library's heap back to the system; false where there is no such call: outside glibc.
-/// Takes a millisecond for each few megabytes it gives back; who allocates from the same arena meanwhile waits for it.
+/// Takes a millisecond for some megabytes that it gives back, with the arena they are of locked: who allocates there waits.
 #[cfg(target_os = "linux")]
 #[must_use]
 pub fn trim() -> bool {
