@@ -436,6 +436,7 @@ for (const [what, method, args, code] of WRONG) {
 
 for (const [name, what, stdout] of [
   ['deferred', 'what waits, and a flush nobody awaits, keep no process alive', 'played\n'],
+  ['awaited', 'a flush that somebody awaits ends at its timeout, with nothing else to do', 'played\n'],
   ['started', 'what can start does so before the process ends', 'played\none\ntwo\n'],
   ['failing', 'a failure that nobody awaits is a warning, and ends no process', 'played\n'],
 ] as const) {

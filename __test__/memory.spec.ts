@@ -2,11 +2,8 @@ import test from 'ava'
 import { decodeBase64, encode, stats } from '../src/index.ts'
 import { keepTrimmed, trimMemory } from '../src/kit/index.ts'
 import { runScenario } from './fixtures/child.ts'
+import { hasGlibc } from './fixtures/glibc.ts'
 import { noise } from './fixtures/text.ts'
-
-/** Node tells the glibc it runs with; others have none. */
-const report: unknown = process.report.getReport()
-const hasGlibc = JSON.stringify(report).includes('"glibcVersionRuntime"')
 
 test.serial('memory is trimmed by a task, where the C library has a call for it', async (t) => {
   const { completed } = stats()

@@ -3,6 +3,7 @@ import test from 'ava'
 import * as fc from 'fast-check'
 import { createRolloutStore, type RolloutStore } from '../src/kit/index.ts'
 import { runScenario } from './fixtures/child.ts'
+import { hasGlibc } from './fixtures/glibc.ts'
 
 function storeOf(bodies: Readonly<Record<string, string>>, group?: string): RolloutStore<Buffer> {
   const store = createRolloutStore<Buffer>()
@@ -235,6 +236,13 @@ for (const [what, method, args, code] of WRONG) {
 
 test('a store keeps no process alive', async (t) => {
   const { stdout, stderr } = await runScenario('kit', 'stored')
+  t.is(stdout, 'played\n', stderr)
+})
+
+const onGlibc = hasGlibc ? test : test.skip
+
+onGlibc('what is still in use when it is let go is trimmed later', async (t) => {
+  const { stdout, stderr } = await runScenario('kit', 'later')
   t.is(stdout, 'played\n', stderr)
 })
 

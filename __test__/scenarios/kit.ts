@@ -30,13 +30,17 @@ async function trimmed(): Promise<void> {
   )
 }
 
+/** When half a second has passed in which no task ended: how many have by then. */
+async function quiet(): Promise<number> {
+  const { completed } = stats()
+  await sleep(500)
+  return stats().completed === completed ? completed : await quiet()
+}
+
 async function kept(): Promise<void> {
   using _ = keepTrimmed({ everyMs: 20 })
   await collect()
-  await sleep(500)
-  const { completed } = stats()
-  await sleep(500)
-  expect(stats().completed === completed, `nothing to be done while nothing is let go, not ${stats().completed}`)
+  const completed = await quiet()
   const rest = scatter(200 * MB)
   const before = process.memoryUsage.rss()
   await collect()
@@ -77,6 +81,14 @@ function deferred(): void {
   void queue.flush({ timeoutMs: 1e9 })
 }
 
+/** Who awaits a flush sees it end, though nothing else keeps the process. */
+async function awaited(): Promise<void> {
+  const queue = createDeferQueue()
+  void queue.defer(() => new Promise(() => {}))
+  const { pending } = await queue.flush({ timeoutMs: 50 })
+  expect(pending === 1, `one to be left, not ${pending}`)
+}
+
 /** What could start does, before the process ends. */
 function started(): void {
   const queue = createDeferQueue({ concurrency: 1 })
@@ -87,6 +99,22 @@ function stored(): void {
   const store = createRolloutStore<Buffer>({ trimAfterBytes: 1 })
   store.put('a', Buffer.alloc(1000))
   store.deliver('a')
+}
+
+/** What was delivered is in use for a while, and goes when it is not. */
+async function later(): Promise<void> {
+  const store = createRolloutStore<Buffer>()
+  let bodies = Array.from({ length: 4000 }, () => Buffer.allocUnsafeSlow(50_000).fill(1))
+  for (const [index, body] of bodies.entries()) store.put(`${index}`, body)
+  for (const index of bodies.keys()) store.deliver(`${index}`)
+  while (stats().running !== 0 || store.stats().trims === 0) await sleep(1)
+  const { trims } = store.stats()
+  const before = process.memoryUsage.rss()
+  bodies = bodies.filter((_, index) => index % 10 === 0)
+  await collect()
+  while (store.stats().trims === trims) await sleep(10)
+  const after = process.memoryUsage.rss()
+  expect(after < before - 100 * MB, `a hundred megabytes less, not ${before} and then ${after}`)
 }
 
 /** Failures that nobody awaits end no process. */
@@ -105,4 +133,4 @@ async function failing(): Promise<void> {
   expect(told === 3, `three warnings, not ${told}`)
 }
 
-await play({ trimmed, kept, disposed, keeping, monitored, deferred, started, stored, failing })
+await play({ trimmed, kept, disposed, keeping, monitored, deferred, awaited, started, stored, later, failing })
