@@ -585,30 +585,37 @@ const STEP = fc.record({
 
 test('whatever is done to a queue: slots are used and kept, order is kept, all flushes end', async (t) => {
   await fc.assert(
-    fc.asyncProperty(fc.integer({ min: 1, max: 3 }), fc.array(STEP, { maxLength: 40 }), async (concurrency, steps) => {
-      const driven = new Driven(concurrency)
-      const pick = (pieces: readonly Piece[], at: number): Piece | undefined => pieces[at % Math.max(1, pieces.length)]
-      for (const { what, which, other } of steps) {
-        const one = pick(driven.running, which)
-        const awaited = [pick(driven.pieces, which), pick(driven.pieces, other)].filter((piece) => piece !== undefined)
-        if (what === 'defer') driven.add(undefined, undefined)
-        else if (what === 'after') driven.add(undefined, awaited)
-        else if (what === 'flush') driven.flush(undefined)
-        else if (one === undefined) continue
-        else if (what === 'nest') driven.add(one, undefined)
-        else if (what === 'nest after')
-          driven.add(
-            one,
-            awaited.filter((piece) => !ancestors(one).includes(piece)),
+    fc.asyncProperty(
+      fc.integer({ min: 1, max: 3 }),
+      fc.array(STEP, { maxLength: 40, size: 'max' }),
+      async (concurrency, steps) => {
+        const driven = new Driven(concurrency)
+        const pick = (pieces: readonly Piece[], at: number): Piece | undefined =>
+          pieces[at % Math.max(1, pieces.length)]
+        for (const { what, which, other } of steps) {
+          const one = pick(driven.running, which)
+          const awaited = [pick(driven.pieces, which), pick(driven.pieces, other)].filter(
+            (piece) => piece !== undefined,
           )
-        else if (what === 'flush within') driven.flush(one)
-        else if (what === 'fail') one.gate.fail(new Error('failed'))
-        else one.gate.open()
-        await turns(steps.length + 3)
-        driven.check()
-      }
-      await driven.end()
-    }),
+          if (what === 'defer') driven.add(undefined, undefined)
+          else if (what === 'after') driven.add(undefined, awaited)
+          else if (what === 'flush') driven.flush(undefined)
+          else if (one === undefined) continue
+          else if (what === 'nest') driven.add(one, undefined)
+          else if (what === 'nest after')
+            driven.add(
+              one,
+              awaited.filter((piece) => !ancestors(one).includes(piece)),
+            )
+          else if (what === 'flush within') driven.flush(one)
+          else if (what === 'fail') one.gate.fail(new Error('failed'))
+          else one.gate.open()
+          await turns(steps.length + 3)
+          driven.check()
+        }
+        await driven.end()
+      },
+    ),
     { numRuns: 200 },
   )
   t.pass()

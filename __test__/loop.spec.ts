@@ -35,9 +35,9 @@ function isNear(a: number, b: number): boolean {
   return Math.abs(a - b) <= 1e-9 * Math.max(1, Math.abs(a))
 }
 
-const VALUES = fc.array(fc.double({ min: 0, max: 1e6, noNaN: true }), { minLength: 1, maxLength: 300 })
+const VALUES = fc.array(fc.double({ min: 0, max: 1e6, noNaN: true }), { minLength: 1, maxLength: 300, size: 'max' })
 /** Of few different values, so that many stand where a limit is. */
-const STEPS = fc.array(fc.integer({ min: 0, max: 4 }), { maxLength: 400 })
+const STEPS = fc.array(fc.integer({ min: 0, max: 4 }), { maxLength: 400, size: 'max' })
 
 test.serial('a stall of five seconds shows as a max of 4.9 or more, though no percentile may know', async (t) => {
   using monitor = monitorLoop({ intervalMs: 10 })

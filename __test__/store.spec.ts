@@ -333,7 +333,7 @@ const COMMANDS = [
 
 test('whatever is done to a store, it holds what a list would, and counts every byte', (t) => {
   fc.assert(
-    fc.property(fc.commands(COMMANDS, { maxCommands: 60 }), (commands) => {
+    fc.property(fc.commands(COMMANDS, { maxCommands: 60, size: 'max' }), (commands) => {
       const setup = (): { model: Model; real: RolloutStore<number> } => ({
         model: new Model(),
         real: createRolloutStore<number>({ maxBytes: MAX_BYTES, trimAfterBytes: Infinity }),
