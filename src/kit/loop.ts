@@ -23,7 +23,7 @@ const MAX_WINDOW = 10_000_000
  * Measures how late a timer comes. The stall of 5 s that a mean hides and a p99 of 10,000 samples hides, since it is one sample
  * of them, is the `max`.
  *
- * A sample costs some microseconds of the thread, whatever the window; the window's memory is 8 bytes a sample, made at once.
+ * A sample costs what waking up for a timer costs, some tens of microseconds, whatever the window; the window's memory is 8 bytes a sample, made at once.
  * `warn.max` is looked at with every sample, a percentile once there are so many samples that one alone does not decide it (11 for p90,
  * 101 for p99). After a warning the next one comes when a window of samples has passed, or after a reset. Keeps nothing alive.
  */
