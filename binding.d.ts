@@ -515,6 +515,9 @@ export declare function takeSpill(tape: TapeParts, out: Uint8Array, stop?: Stop 
 /** The same at once. */
 export declare function takeSpillSync(tape: TapeParts, out: Uint8Array): number | Failure
 
+/** Tells whether the C library has a call for its part. */
+export declare function trimHeap(): Promise<boolean | Failure>
+
 export declare const VERSION: string
 
 /** Appends what was captured of rows, some `size` bytes, and tells where each ends in `ends`, which has 8 bytes for each. */

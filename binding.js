@@ -773,7 +773,7 @@ if (
   }
 }
 
-const { Base64Decoder, BodyText, ExpertsTurns, Fragment, KeptParts, Lexicon, LogFile, Progress, RowsReader, SavedFile, Slab, Source, Stop, TapeParts, TapeSegment, Base64Alphabet, Base64Mode, bindDesk, closeLogFile, copyRows, countRows, decodeBase64, decodeBase64InPlace, decodeBase64Part, decodeBase64Sync, decodeBase64TextSync, dropSaved, encodeBase64, encodeBase64Sync, encodeTape, encodeTapeSync, ExpertsDtype, ExpertsFill, ExpertsForm, FileDurability, fillBody, fillBodySync, fillExperts, fillExpertsSync, idleBytes, Lane, Layout, Lift, lookAtExperts, lookAtExpertsSync, maxIdleBytes, nextRows, openLogFile, poolStats, prewarm, releaseIdle, releaseSlot, RepairAction, repairFile, reserveSlot, RowCause, saveBytes, saveSheet, scanBody, scanBodySync, setConcurrency, setMaxIdleBytes, TailPolicy, takeSpill, takeSpillSync, VERSION, writeGroup, writeGroupSync } = nativeBinding
+const { Base64Decoder, BodyText, ExpertsTurns, Fragment, KeptParts, Lexicon, LogFile, Progress, RowsReader, SavedFile, Slab, Source, Stop, TapeParts, TapeSegment, Base64Alphabet, Base64Mode, bindDesk, closeLogFile, copyRows, countRows, decodeBase64, decodeBase64InPlace, decodeBase64Part, decodeBase64Sync, decodeBase64TextSync, dropSaved, encodeBase64, encodeBase64Sync, encodeTape, encodeTapeSync, ExpertsDtype, ExpertsFill, ExpertsForm, FileDurability, fillBody, fillBodySync, fillExperts, fillExpertsSync, idleBytes, Lane, Layout, Lift, lookAtExperts, lookAtExpertsSync, maxIdleBytes, nextRows, openLogFile, poolStats, prewarm, releaseIdle, releaseSlot, RepairAction, repairFile, reserveSlot, RowCause, saveBytes, saveSheet, scanBody, scanBodySync, setConcurrency, setMaxIdleBytes, TailPolicy, takeSpill, takeSpillSync, trimHeap, VERSION, writeGroup, writeGroupSync } = nativeBinding
 export { Base64Decoder }
 export { BodyText }
 export { ExpertsTurns }
@@ -839,6 +839,7 @@ export { setMaxIdleBytes }
 export { TailPolicy }
 export { takeSpill }
 export { takeSpillSync }
+export { trimHeap }
 export { VERSION }
 export { writeGroup }
 export { writeGroupSync }

@@ -4,6 +4,7 @@ import { createRequire } from 'node:module'
 import { fileURLToPath } from 'node:url'
 import test from 'ava'
 import * as offloop from '../src/index.ts'
+import * as kit from '../src/kit/index.ts'
 
 const root = fileURLToPath(new URL('../', import.meta.url))
 const { version, dependencies } = JSON.parse(readFileSync(new URL('../package.json', import.meta.url), 'utf8'))
@@ -43,23 +44,30 @@ test('the exports are what has been built', (t) => {
     'stats',
     'version',
   ])
+  t.deepEqual(Object.keys(kit).toSorted(), [
+    'createDeferQueue',
+    'createRolloutStore',
+    'keepTrimmed',
+    'monitorLoop',
+    'trimMemory',
+  ])
   t.is(offloop.version, version)
   t.is(dependencies, undefined)
 })
 
 test('the built package is imported by its name, both entries', (t) => {
   const code = `import { decodeBase64 } from 'offloop'; import * as kit from 'offloop/kit'
-    console.log((await decodeBase64('QUJD')).toString(), typeof kit)`
-  t.is(evaluate(code, 'module'), 'ABC object\n')
+    console.log((await decodeBase64('QUJD')).toString(), typeof kit.monitorLoop)`
+  t.is(evaluate(code, 'module'), 'ABC function\n')
 })
 
 test('the built package can be required', (t) => {
-  const code = `require('offloop').decodeBase64('QUJD').then((bytes) => console.log(bytes.toString(), typeof require('offloop/kit')))`
-  t.is(evaluate(code, 'commonjs').trim().split('\n').at(-1), 'ABC object')
+  const code = `require('offloop').decodeBase64('QUJD').then((bytes) => console.log(bytes.toString(), typeof require('offloop/kit').monitorLoop))`
+  t.is(evaluate(code, 'commonjs').trim().split('\n').at(-1), 'ABC function')
 })
 
 test('importing it starts nothing', (t) => {
-  const code = `await import('offloop')
+  const code = `await import('offloop'); await import('offloop/kit')
     console.log(process.getActiveResourcesInfo().filter((name) => !/TTY|Pipe|File|Req/.test(name)).join(' '))`
   t.is(evaluate(code, 'module'), '\n')
 })

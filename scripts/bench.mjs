@@ -1,5 +1,5 @@
 /**
- * `npm run bench -- base64`, `-- json`, `-- options`, `-- msgpack`, `-- body` or `-- experts`: a benchmark on this Node; with `--nodes` on Node 20, 24 and 26. `-- kernels`: cargo's.
+ * `npm run bench -- base64`, `-- json`, `-- options`, `-- msgpack`, `-- body`, `-- experts`, `-- memory` or `-- kit`: a benchmark on this Node; with `--nodes` on Node 20, 24 and 26. `-- kernels`: cargo's.
  * `-- json --quick`, `-- base64 --quick`: few rounds, printed only.
  */
 

@@ -71,6 +71,7 @@ export {
   TapeSegment,
   writeGroup,
   writeGroupSync,
+  trimHeap,
 } from '../binding.js'
 export type {
   ExpertsHints as NativeHints,
@@ -90,12 +91,12 @@ export const backend: 'native' | 'wasm' = __napiBindingTarget === 'native' ? 'na
 export const ABORTED = 'ABORT_ERR'
 
 /** What the addon did, or the error of why it could not. */
-export function unwrap<T extends number | string | object>(outcome: T | Failure): T {
+export function unwrap<T extends number | string | boolean | object>(outcome: T | Failure): T {
   if (isFailure(outcome)) throw errorOf(outcome)
   return outcome
 }
 
-function isFailure(outcome: number | string | object): outcome is Failure {
+function isFailure(outcome: number | string | boolean | object): outcome is Failure {
   return typeof outcome === 'object' && 'code' in outcome
 }
 

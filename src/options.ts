@@ -12,6 +12,9 @@ export interface BytesInput {
   readonly transfer?: boolean | undefined
 }
 
+/** What Node's timers take; they make a millisecond of more. */
+export const MAX_DELAY_MS: number = 2 ** 31 - 1
+
 /** A table without a prototype: nothing is in it but what was put there. */
 export function tableOf<T>(entries: Readonly<Record<string, T>>): Readonly<Record<string, T>> {
   return Object.assign(Object.create(null), entries)
@@ -48,6 +51,20 @@ export function readInteger(name: string, value: unknown, least: number, most: n
   if (!Number.isInteger(value)) throw outOfRange(name, 'an integer', value)
   if (value < least || most < value) throw outOfRange(name, `>= ${least} && <= ${most}`, value)
   return value
+}
+
+/** Fractions and, if `most` is, infinity too. */
+export function readNumber(name: string, value: unknown, least: number, most: number): number | undefined {
+  if (value === undefined) return undefined
+  if (typeof value !== 'number') throw invalidType(name, 'of type number', value)
+  if (!(least <= value && value <= most)) throw outOfRange(name, `>= ${least} && <= ${most}`, value)
+  return value
+}
+
+/** A bound of what is counted; none is infinite. */
+export function readLimit(name: string, value: unknown, least: number): number {
+  if (value === Infinity) return Infinity
+  return readInteger(name, value, least, Number.MAX_SAFE_INTEGER) ?? Infinity
 }
 
 export function readListener<T>(name: string, value: ((done: T) => void) | undefined): ((done: T) => void) | undefined {

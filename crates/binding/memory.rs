@@ -8,7 +8,7 @@ use std::time::Duration;
 use napi::bindgen_prelude::{AsyncTask, FromNapiValue, TypeName, Uint8Array, ValidateNapiValue};
 use napi::{Error, Result, Status, ValueType, check_status, sys};
 use napi_derive::napi;
-use offloop_memory::{Block, Recycler};
+use offloop_memory::{Block, Recycler, trim};
 
 use crate::failure::Failure;
 use crate::stop::Flag;
@@ -277,4 +277,24 @@ pub fn release_idle(milliseconds: u32) -> AsyncTask<Job<Upkeep>> {
 #[napi(ts_return_type = "Promise<number | Failure>")]
 pub fn prewarm(bytes: f64) -> AsyncTask<Job<Upkeep>> {
     launch(Upkeep::Prewarm(bytes as usize), None)
+}
+
+/// Gives back all that is free: recycled memory that is idle, and pages of the C library's heap.
+pub struct Trim;
+
+impl Work for Trim {
+    type Done = bool;
+
+    fn run(&mut self, _flag: &Flag) -> std::result::Result<bool, Failure> {
+        RECYCLER.release(Duration::ZERO);
+        Ok(trim())
+    }
+
+    fn recycle(&mut self) {}
+}
+
+/// Tells whether the C library has a call for its part.
+#[napi(ts_return_type = "Promise<boolean | Failure>")]
+pub fn trim_heap() -> AsyncTask<Job<Trim>> {
+    launch(Trim, None)
 }

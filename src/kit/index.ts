@@ -1,3 +1,5 @@
-// Nothing of the kit is built yet; the entry is there so that it can be imported.
-// oxlint-disable-next-line unicorn/require-module-specifiers
-export {}
+export { createDeferQueue, type DeferQueue } from './defer.ts'
+export { keepTrimmed, trimMemory } from './memory.ts'
+export { monitorLoop, type LoopMonitor } from './loop.ts'
+export type { LoopLag } from './window.ts'
+export { createRolloutStore, type RolloutStore } from './store.ts'

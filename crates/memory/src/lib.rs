@@ -8,9 +8,11 @@
 mod advice;
 mod recycler;
 mod region;
+mod trim;
 
 pub use advice::prefer_huge_pages;
 pub use recycler::{Block, Recycler};
+pub use trim::trim;
 
 use std::error::Error;
 use std::fmt::{self, Display, Formatter};

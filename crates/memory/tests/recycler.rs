@@ -1,7 +1,7 @@
 use std::thread;
 use std::time::Duration;
 
-use offloop_memory::{Recycler, prefer_huge_pages};
+use offloop_memory::{Recycler, prefer_huge_pages, trim};
 
 const KIB: usize = 1 << 10;
 const MIB: usize = 1 << 20;
@@ -124,5 +124,12 @@ fn advice_changes_no_bytes() {
     prefer_huge_pages(&mut memory);
     prefer_huge_pages(&mut memory[..10]);
     prefer_huge_pages(&mut []);
+    assert!(memory.iter().all(|&byte| byte == 3));
+}
+
+#[test]
+fn the_heap_is_trimmed_where_the_library_can() {
+    let memory = vec![3; 5 * MIB];
+    assert_eq!(trim(), cfg!(target_env = "gnu"));
     assert!(memory.iter().all(|&byte| byte == 3));
 }
