@@ -4,7 +4,7 @@ import { isLimit } from './capture/exact.ts'
 import { Vocabulary } from './capture/place.ts'
 import { Revived, stringify } from './capture/raw.ts'
 import type { Rules } from './capture/rules.ts'
-import { releaseSegments, Tape, type Kept } from './capture/tape.ts'
+import { AT_ONCE_NS, releaseSegments, Tape, type Kept } from './capture/tape.ts'
 import { captureValue } from './capture/walk.ts'
 import { allocate, allocateNow, resultOf, utf8Of, type Bytes } from './bytes.ts'
 import { DEFAULT_FORM, type Form, type OnBadRow, type Shape } from './forms.ts'
@@ -33,9 +33,6 @@ import {
 } from './native.ts'
 import { onIdle, releaseWhenIdle, run } from './pool.ts'
 import { captureRow, forEachRow, noJson, Sheet } from './sheet.ts'
-
-/** What takes less time to print than a task takes of the thread is printed at once. */
-const AT_ONCE_NS = 25_000
 
 /** What an encoder learns, and the tapes it writes. */
 export class Press {
@@ -148,7 +145,7 @@ export class Press {
 
   /** If that takes less of the thread than a task does. */
   #printAtOnce(tape: Tape, shape: Shape): Bytes | undefined {
-    if (!tape.isSmall || AT_ONCE_NS < tape.cost) return undefined
+    if (!tape.isCheap) return undefined
     return this.#printSmall(tape, shape) ?? this.#printNow(tape, shape)
   }
 

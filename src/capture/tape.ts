@@ -195,9 +195,14 @@ interface Sealed {
 export interface Mark {
   readonly sealed: Sealed | undefined
   readonly longs: number
+  readonly longSize: number
+  readonly longPackedSize: number
   readonly end: Sealed
   readonly text: string
 }
+
+/** What takes less time to print than a task takes of the thread is printed at once. */
+export const AT_ONCE_NS = 25_000
 
 /** The header of a desk: see `Desk` in `crates/binding/json.rs`. */
 const HEADER_LENGTH = 6
@@ -508,11 +513,12 @@ export class Tape {
   }
 
   mark(): Mark {
-    return { sealed: this.#lastSealed, longs: this.longs, end: this.#end(), text: this.text }
+    const { longs, longSize, longPackedSize, text } = this
+    return { sealed: this.#lastSealed, longs, longSize, longPackedSize, end: this.#end(), text }
   }
 
   /** Forgets what was written since. */
-  goBack({ sealed, longs, end, text }: Mark): void {
+  goBack({ sealed, longs, longSize, longPackedSize, end, text }: Mark): void {
     if (this.segment !== end.segment) {
       this.#free(this.segment)
       this.#unseal(sealed, end.segment)
@@ -526,6 +532,8 @@ export class Tape {
     this.text = text
     this.parts?.cutLongs(longs)
     this.longs = longs
+    this.longSize = longSize
+    this.longPackedSize = longPackedSize
     this.leaveAll()
   }
 
@@ -577,6 +585,11 @@ export class Tape {
   /** About how many nanoseconds it takes to print a small tape: of words, doubles, characters. */
   get cost(): number {
     return this.w * 6 + this.d * 28 + (this.b + this.r + this.text.length) * 0.25
+  }
+
+  /** It takes less time to print it than a task takes of the thread. */
+  get isCheap(): boolean {
+    return this.isSmall && this.cost <= AT_ONCE_NS
   }
 
   /** About how many bytes a small tape becomes. */
