@@ -773,13 +773,15 @@ if (
   }
 }
 
-const { Base64Decoder, BodyText, ExpertsTurns, Fragment, KeptParts, Lexicon, Progress, RowsReader, Slab, Source, Stop, TapeParts, TapeSegment, Base64Alphabet, Base64Mode, bindDesk, copyRows, countRows, decodeBase64, decodeBase64InPlace, decodeBase64Part, decodeBase64Sync, decodeBase64TextSync, encodeBase64, encodeBase64Sync, encodeTape, encodeTapeSync, ExpertsDtype, ExpertsFill, ExpertsForm, FileDurability, fillBody, fillBodySync, fillExperts, fillExpertsSync, idleBytes, Lane, Layout, Lift, lookAtExperts, lookAtExpertsSync, maxIdleBytes, nextRows, poolStats, prewarm, releaseIdle, releaseSlot, RepairAction, repairFile, reserveSlot, RowCause, scanBody, scanBodySync, setConcurrency, setMaxIdleBytes, TailPolicy, takeSpill, takeSpillSync, VERSION } = nativeBinding
+const { Base64Decoder, BodyText, ExpertsTurns, Fragment, KeptParts, Lexicon, Pieces, PrintedPage, Progress, RowsReader, Slab, Source, Stop, TapeParts, TapeSegment, Base64Alphabet, Base64Mode, bindDesk, copyRows, countRows, decodeBase64, decodeBase64InPlace, decodeBase64Part, decodeBase64Sync, decodeBase64TextSync, encodeBase64, encodeBase64Sync, encodeTape, encodeTapeSync, ExpertsDtype, ExpertsFill, ExpertsForm, FileDurability, fillBody, fillBodySync, fillExperts, fillExpertsSync, idleBytes, joinPieces, joinPiecesSync, Lane, Layout, Lift, lookAtExperts, lookAtExpertsSync, maxIdleBytes, nextRows, poolStats, prewarm, printPage, printPageSync, releaseIdle, releaseSlot, RepairAction, repairFile, reserveSlot, RowCause, scanBody, scanBodySync, setConcurrency, setMaxIdleBytes, TailPolicy, takeSpill, takeSpillSync, VERSION } = nativeBinding
 export { Base64Decoder }
 export { BodyText }
 export { ExpertsTurns }
 export { Fragment }
 export { KeptParts }
 export { Lexicon }
+export { Pieces }
+export { PrintedPage }
 export { Progress }
 export { RowsReader }
 export { Slab }
@@ -810,6 +812,8 @@ export { fillBodySync }
 export { fillExperts }
 export { fillExpertsSync }
 export { idleBytes }
+export { joinPieces }
+export { joinPiecesSync }
 export { Lane }
 export { Layout }
 export { Lift }
@@ -819,6 +823,8 @@ export { maxIdleBytes }
 export { nextRows }
 export { poolStats }
 export { prewarm }
+export { printPage }
+export { printPageSync }
 export { releaseIdle }
 export { releaseSlot }
 export { RepairAction }

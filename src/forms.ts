@@ -93,6 +93,7 @@ export const ENCODE_KEYS: Readonly<Record<string, unknown>> = tableOf({
   signal: true,
 })
 export const LINES_KEYS: Readonly<Record<string, unknown>> = tableOf({ ...RULE_KEYS, onBadRow: true, signal: true })
+export const ROW_KEYS: Readonly<Record<string, unknown>> = tableOf(RULE_KEYS)
 export const SIGNAL_KEYS: Readonly<Record<string, unknown>> = tableOf({ signal: true })
 export const ENCODER_LINES_KEYS: Readonly<Record<string, unknown>> = tableOf({ onBadRow: true, signal: true })
 export const CAPTURE_KEYS: Readonly<Record<string, unknown>> = tableOf(CAPTURE)

@@ -14,6 +14,10 @@ export class Queue<T extends Queued<T>> {
     return this.#first
   }
 
+  get last(): T | undefined {
+    return this.#last
+  }
+
   get size(): number {
     return this.#size
   }

@@ -1,3 +1,3 @@
-// Nothing of the kit is built yet; the entry is there so that it can be imported.
-// oxlint-disable-next-line unicorn/require-module-specifiers
-export {}
+/** Keeping the loop free. */
+
+export { createBatcher, type Batcher } from './batcher.ts'
