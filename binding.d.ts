@@ -90,6 +90,20 @@ export declare class LogFile {
   finish(): Failure | null
 }
 
+/** Parts of pages, one behind the other. */
+export declare class Pieces {
+  constructor()
+  /** The bytes of a page from `start` to `end`. */
+  add(page: PrintedPage, start: number, end: number): void
+}
+
+/** The JSON of items, each with a comma behind it, in recycled memory. */
+export declare class PrintedPage {
+  constructor()
+  /** Gives its memory back, once no task reads it. */
+  release(): void
+}
+
 /** JavaScript's end. */
 export declare class Progress {
   constructor()
@@ -346,6 +360,12 @@ export interface GroupWritten {
 /** Bytes of recycled memory that wait to be used. */
 export declare function idleBytes(): number
 
+/** Writes the pieces, which it takes, to `out`, from `offset` on, with a comma between two of them. */
+export declare function joinPieces(pieces: Pieces, out: Uint8Array, offset: number): Promise<number | Failure>
+
+/** The same at once. */
+export declare function joinPiecesSync(pieces: Pieces, out: Uint8Array, offset: number): number | Failure
+
 export declare enum Lane {
   Memory = 0,
   Files = 1,
@@ -422,6 +442,15 @@ export interface PoolStats {
 
 /** Makes `bytes` of recycled memory present. */
 export declare function prewarm(bytes: number): Promise<number | Failure>
+
+/**
+ * Prints rows to a page, which some `size` bytes are expected of, and tells how many they are; where each ends is written to
+ * `ends`, a double for each.
+ */
+export declare function printPage(page: PrintedPage, tape: TapeParts, lexicon: Lexicon, layout: number, size: number, ends: Uint8Array): Promise<number | Failure>
+
+/** The same at once. */
+export declare function printPageSync(page: PrintedPage, tape: TapeParts, lexicon: Lexicon, layout: number, size: number, ends: Uint8Array): number | Failure
 
 /** Gives back what has been idle for `milliseconds`, and tells how many bytes that was. */
 export declare function releaseIdle(milliseconds: number): Promise<number | Failure>

@@ -773,7 +773,7 @@ if (
   }
 }
 
-const { Base64Decoder, BodyText, ExpertsTurns, Fragment, KeptParts, Lexicon, LogFile, Progress, RowsReader, SavedFile, Slab, Source, Stop, TapeParts, TapeSegment, Base64Alphabet, Base64Mode, bindDesk, closeLogFile, copyRows, countRows, decodeBase64, decodeBase64InPlace, decodeBase64Part, decodeBase64Sync, decodeBase64TextSync, dropSaved, encodeBase64, encodeBase64Sync, encodeTape, encodeTapeSync, ExpertsDtype, ExpertsFill, ExpertsForm, FileDurability, fillBody, fillBodySync, fillExperts, fillExpertsSync, idleBytes, Lane, Layout, Lift, lookAtExperts, lookAtExpertsSync, maxIdleBytes, nextRows, openLogFile, poolStats, prewarm, releaseIdle, releaseSlot, RepairAction, repairFile, reserveSlot, RowCause, saveBytes, saveSheet, scanBody, scanBodySync, setConcurrency, setMaxIdleBytes, TailPolicy, takeSpill, takeSpillSync, trimHeap, VERSION, writeGroup, writeGroupSync } = nativeBinding
+const { Base64Decoder, BodyText, ExpertsTurns, Fragment, KeptParts, Lexicon, LogFile, Pieces, PrintedPage, Progress, RowsReader, SavedFile, Slab, Source, Stop, TapeParts, TapeSegment, Base64Alphabet, Base64Mode, bindDesk, closeLogFile, copyRows, countRows, decodeBase64, decodeBase64InPlace, decodeBase64Part, decodeBase64Sync, decodeBase64TextSync, dropSaved, encodeBase64, encodeBase64Sync, encodeTape, encodeTapeSync, ExpertsDtype, ExpertsFill, ExpertsForm, FileDurability, fillBody, fillBodySync, fillExperts, fillExpertsSync, idleBytes, joinPieces, joinPiecesSync, Lane, Layout, Lift, lookAtExperts, lookAtExpertsSync, maxIdleBytes, nextRows, openLogFile, poolStats, prewarm, printPage, printPageSync, releaseIdle, releaseSlot, RepairAction, repairFile, reserveSlot, RowCause, saveBytes, saveSheet, scanBody, scanBodySync, setConcurrency, setMaxIdleBytes, TailPolicy, takeSpill, takeSpillSync, trimHeap, VERSION, writeGroup, writeGroupSync } = nativeBinding
 export { Base64Decoder }
 export { BodyText }
 export { ExpertsTurns }
@@ -781,6 +781,8 @@ export { Fragment }
 export { KeptParts }
 export { Lexicon }
 export { LogFile }
+export { Pieces }
+export { PrintedPage }
 export { Progress }
 export { RowsReader }
 export { SavedFile }
@@ -814,6 +816,8 @@ export { fillBodySync }
 export { fillExperts }
 export { fillExpertsSync }
 export { idleBytes }
+export { joinPieces }
+export { joinPiecesSync }
 export { Lane }
 export { Layout }
 export { Lift }
@@ -824,6 +828,8 @@ export { nextRows }
 export { openLogFile }
 export { poolStats }
 export { prewarm }
+export { printPage }
+export { printPageSync }
 export { releaseIdle }
 export { releaseSlot }
 export { RepairAction }

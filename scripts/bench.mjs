@@ -1,6 +1,6 @@
 /**
- * `npm run bench -- base64`, `-- json`, `-- options`, `-- msgpack`, `-- body`, `-- experts`, `-- memory` or `-- kit`: a benchmark on this Node; with `--nodes` on Node 20, 24 and 26. `-- kernels`: cargo's.
- * `-- json --quick`, `-- base64 --quick`: few rounds, printed only.
+ * `npm run bench -- base64`, `-- json`, `-- options`, `-- msgpack`, `-- body`, `-- experts`, `-- jsonl`, `-- memory`, `-- kit` or `-- clients`: a benchmark on this Node; with `--nodes` on Node 20, 24 and 26. `-- kernels`: cargo's.
+ * `-- json --quick`, `-- base64 --quick`, `-- clients --quick`: few rounds, printed only.
  */
 
 import { writeFileSync } from 'node:fs'

@@ -55,6 +55,11 @@ export class OffloopError extends Error {
   }
 }
 
+/** There is no memory for it, or it does not fit. */
+export function isTooLarge(error: unknown): boolean {
+  return error instanceof OffloopError && error.code === 'ERR_OFFLOOP_TOO_LARGE'
+}
+
 /** An argument of the wrong type, as Node words it. `name` with a dot is a property of an argument. */
 export function invalidType(name: string, expected: string, value: unknown): TypeError {
   const error = new TypeError(`The "${name}" ${kindOf(name)} must be ${expected}. Received ${described(value)}`)

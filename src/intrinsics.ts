@@ -25,6 +25,7 @@ export const mostOf: typeof Math.max = Math.max
 export const leadingZeros: typeof Math.clz32 = Math.clz32
 /** Milliseconds. */
 export const now: () => number = performance.now.bind(performance)
+export const random: typeof Math.random = Math.random
 export const truncate: typeof Math.trunc = Math.trunc
 export const isProxy: typeof types.isProxy = types.isProxy
 export const isDate: typeof types.isDate = types.isDate

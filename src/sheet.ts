@@ -1,7 +1,7 @@
 /** Rows captured one after the other, to be printed together by a task that needs their bytes. */
 
 import { setImmediate as nextTurn } from 'node:timers/promises'
-import type { Tape } from './capture/tape.ts'
+import type { Mark, Tape } from './capture/tape.ts'
 import { captureValue } from './capture/walk.ts'
 import { invalidType } from './errors.ts'
 import { isArray, now, propertyOf, truncate } from './intrinsics.ts'
@@ -23,6 +23,8 @@ export class Sheet {
   /** A row is being captured: its code may ask for more to be. */
   isBusy = false
   readonly #tape: Tape
+  /** Where the tape was before the last row. */
+  #last: Mark | undefined
   readonly #release: () => void
 
   /** `release` is called when no task reads the tape any more. */
@@ -42,12 +44,28 @@ export class Sheet {
       captureRow(tape, row, index)
       this.length += 1
       this.size = tape.usualSize
+      this.#last = mark
     } catch (error) {
       tape.goBack(mark)
       throw error
     } finally {
       this.isBusy = false
     }
+  }
+
+  /** Takes the row back that was added last; false if nothing is known of it any more. */
+  undo(): boolean {
+    if (this.#last === undefined) return false
+    this.#tape.goBack(this.#last)
+    this.#last = undefined
+    this.length -= 1
+    this.size = this.#tape.usualSize
+    return true
+  }
+
+  /** It takes less time to print it than a task takes of the thread. */
+  get isCheap(): boolean {
+    return this.#tape.isCheap
   }
 
   /** For one task. */

@@ -1,12 +1,13 @@
 //! Only in the addon that tests build for themselves.
 
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use napi::Env;
 use napi::bindgen_prelude::{AsyncTask, BufferSlice, Either};
 use napi_derive::napi;
+use offloop_memory::OutOfMemory;
 
 use crate::failure::Failure;
 use crate::stop::{Flag, Stop};
@@ -81,6 +82,19 @@ pub fn is_last_look() -> bool {
 #[napi]
 pub fn looks_left() -> u32 {
     LOOKS_LEFT.load(Ordering::Relaxed)
+}
+
+/// The largest block that there is memory for.
+static MOST_MEMORY: AtomicUsize = AtomicUsize::new(usize::MAX);
+
+/// There is no memory for results that do not fit blocks of so many bytes, from now on.
+#[napi]
+pub fn limit_memory(bytes: f64) {
+    MOST_MEMORY.store(bytes as usize, Ordering::Relaxed);
+}
+
+pub fn check_memory(size: usize) -> Result<(), OutOfMemory> {
+    if MOST_MEMORY.load(Ordering::Relaxed) < size { Err(OutOfMemory { size }) } else { Ok(()) }
 }
 
 /// Bytes over memory that is not V8's, as other addons make them.

@@ -17,7 +17,7 @@ use sha2::{Digest, Sha256};
 
 use crate::failure::{Cause, Failure};
 use crate::guard::guard;
-use crate::memory::{Held, IdleSegment, RECYCLER, View};
+use crate::memory::{Held, IdleSegment, RECYCLER, View, acquire};
 use crate::result::{Growing, clear_rest, prepare};
 use crate::source::block_of;
 use crate::stop::{Flag, Stop};
@@ -601,9 +601,17 @@ impl Sheet {
         Self { parts, lexicon: Arc::clone(&lexicon.0), shape: Shape { bits: layout, gap } }
     }
 
+    /// Leaves long strings there: without its last row, the rest can be captured of it again.
+    pub fn sharing(tape: &TapeParts, lexicon: &Lexicon, layout: u32) -> Self {
+        let longs = tape.parts.borrow().longs.clone();
+        let sheet = Self::new(tape, lexicon, layout, None);
+        tape.parts.borrow_mut().longs = longs;
+        sheet
+    }
+
     /// In recycled memory, and how many bytes of it; `size` of them are expected.
     pub fn print(&self, size: usize, flag: &Flag) -> Result<(Block, usize), Failure> {
-        let out = Growing::Own(RECYCLER.acquire(size)?);
+        let out = Growing::Own(acquire(size)?);
         match self.parts.encode(&self.lexicon, &self.shape, out, flag)? {
             (Growing::Own(block), len) => Ok((block, len)),
             (Growing::Given(_), _) => Err(Malformed.into()),

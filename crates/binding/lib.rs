@@ -3,6 +3,7 @@
 #![allow(clippy::needless_pass_by_value, reason = "napi hands arguments over by value")]
 
 mod base64;
+mod batch;
 mod body;
 mod errno;
 mod experts;

@@ -18,6 +18,13 @@ const DEFAULT_MAX_IDLE: usize = 128 << 20;
 
 pub static RECYCLER: Recycler = Recycler::new(DEFAULT_MAX_IDLE);
 
+/// Recycled memory for a result.
+pub fn acquire(size: usize) -> std::result::Result<Block, Failure> {
+    #[cfg(feature = "test-hooks")]
+    crate::hooks::check_memory(size)?;
+    Ok(RECYCLER.acquire(size)?)
+}
+
 /// Bytes of a `Uint8Array` argument, for the length of the call only.
 pub struct View {
     start: *mut u8,

@@ -4,7 +4,7 @@ use offloop_json::Memory;
 use offloop_memory::{Block, prefer_huge_pages};
 
 use crate::failure::Failure;
-use crate::memory::RECYCLER;
+use crate::memory::acquire;
 use crate::stop::Flag;
 
 /// Results from this size on ask for huge pages: below, the call costs more than the faults it saves.
@@ -53,7 +53,7 @@ impl Memory for Growing<'_> {
     }
 
     fn grow(&mut self, len: usize, size: usize) -> Result<(), Failure> {
-        let mut block = RECYCLER.acquire(size)?;
+        let mut block = acquire(size)?;
         if let (Some(to), Some(from)) = (block.get_mut(..len), self.bytes().get(..len)) {
             to.copy_from_slice(from);
         }

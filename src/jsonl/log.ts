@@ -15,7 +15,7 @@ import {
   unwrap,
   type OpenSettings,
 } from '../native.ts'
-import { checkKeys, choose, readBoolean, readInteger, tableOf } from '../options.ts'
+import { checkKeys, choose, MAX_DELAY_MS, readBoolean, readInteger, tableOf } from '../options.ts'
 import { run } from '../pool.ts'
 import { Press } from '../press.ts'
 import { Queue } from '../queue.ts'
@@ -115,8 +115,6 @@ const DEFAULT_BATCH_BYTES = 1 << 20
 const LEAST_GROUP_BYTES = 4 << 20
 const DEFAULT_QUEUED_BYTES = 64 << 20
 const DEFAULT_MODE = 0o666
-/** Longer delays fire at once. */
-const MOST_DELAY_MS = 2 ** 31 - 1
 
 function readOptions(options: JsonlOptions): { readonly settings: OpenSettings; readonly limits: Limits } {
   checkKeys(options, KEYS)
@@ -124,7 +122,7 @@ function readOptions(options: JsonlOptions): { readonly settings: OpenSettings; 
   const durability = readDurability(options.durability, FileDurability.Data)
   const policy = readPolicy(options.repair)
   const locks = readBoolean('options.lock', options.lock, true)
-  const maxDelayMs = readInteger('options.maxDelayMs', options.maxDelayMs, 0, MOST_DELAY_MS) ?? 0
+  const maxDelayMs = readInteger('options.maxDelayMs', options.maxDelayMs, 0, MAX_DELAY_MS) ?? 0
   const batch = readInteger('options.maxBatchBytes', options.maxBatchBytes, 1, most) ?? DEFAULT_BATCH_BYTES
   const queued = readInteger('options.maxQueuedBytes', options.maxQueuedBytes, 0, most)
   const mode = readInteger('options.mode', options.mode, 0, MOST_MODE) ?? DEFAULT_MODE

@@ -1,3 +1,6 @@
+/** Keeping the loop free. */
+
+export { createBatcher, type Batcher } from './batcher.ts'
 export { createDeferQueue, type DeferQueue } from './defer.ts'
 export { keepTrimmed, trimMemory } from './memory.ts'
 export { monitorLoop, type LoopMonitor } from './loop.ts'
