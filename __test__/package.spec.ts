@@ -45,6 +45,7 @@ test('the exports are what has been built', (t) => {
     'version',
   ])
   t.deepEqual(Object.keys(kit).toSorted(), [
+    'createBatcher',
     'createDeferQueue',
     'createRolloutStore',
     'keepTrimmed',
