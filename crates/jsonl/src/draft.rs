@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::file::{
     FileError, PRIVATE, close, create_new, failed, give_mode, give_owner, metadata_of, real_path,
-    sync, sync_folder_of,
+    sync, sync_folder_of, uninterrupted,
 };
 use crate::repair::Durability;
 
@@ -70,7 +70,8 @@ impl Draft {
         let written = sync(&file, self.durability, &self.target)
             .and_then(|()| close(file).map_err(failed("close", &self.target)))
             .and_then(|()| {
-                fs::rename(&self.temporary, &self.target).map_err(failed("rename", &self.target))
+                uninterrupted(|| fs::rename(&self.temporary, &self.target))
+                    .map_err(failed("rename", &self.target))
             });
         if let Err(error) = written {
             self.remove();
@@ -82,7 +83,7 @@ impl Draft {
 
     fn remove(&self) {
         // Why it came to nothing is what the caller is told.
-        let _ = fs::remove_file(&self.temporary);
+        let _ = uninterrupted(|| fs::remove_file(&self.temporary));
     }
 }
 

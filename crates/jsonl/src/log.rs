@@ -6,7 +6,7 @@ use std::path::PathBuf;
 
 use memchr::{memchr_iter, memrchr};
 
-use crate::file::{FileError, close, failed, sync_folder_of};
+use crate::file::{FileError, close, failed, sync_folder_of, uninterrupted};
 use crate::repair::Durability;
 
 /// What a log writes to.
@@ -50,11 +50,11 @@ impl Medium for File {
     }
 
     fn position(&mut self) -> io::Result<u64> {
-        io::Seek::stream_position(self)
+        uninterrupted(|| io::Seek::stream_position(self))
     }
 
     fn size(&mut self) -> io::Result<u64> {
-        Ok(self.metadata()?.len())
+        Ok(uninterrupted(|| self.metadata())?.len())
     }
 
     fn cut(&mut self, size: u64) -> io::Result<()> {

@@ -5,7 +5,9 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use crate::examine::Watch;
-use crate::file::{FileError, failed, metadata, open_to_append, real_path, sync_folder_of};
+use crate::file::{
+    FileError, failed, metadata, open_to_append, real_path, sync_folder_of, uninterrupted,
+};
 use crate::lock::lock;
 use crate::log::Log;
 use crate::plan::{Action, Policy};
@@ -82,7 +84,7 @@ fn open_locked(path: &Path, settings: LogSettings) -> Result<Opened, RepairError
         if !lock(&file, path)? {
             return Err(RepairError::Locked);
         }
-        match fs::metadata(path) {
+        match uninterrupted(|| fs::metadata(path)) {
             Ok(named) if is_same(&opened, &named) => return Ok(Opened { file, folders }),
             Ok(_) => {}
             Err(error) if error.kind() == io::ErrorKind::NotFound => {}
@@ -127,7 +129,7 @@ fn create_folders(folder: &Path, created: &mut Vec<PathBuf>) -> Result<(), FileE
         missing.push(ancestor);
     }
     for folder in missing.into_iter().rev() {
-        match fs::create_dir(folder) {
+        match uninterrupted(|| fs::create_dir(folder)) {
             Ok(()) => {}
             // By somebody else, who may not sync it.
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists && folder.is_dir() => {}
