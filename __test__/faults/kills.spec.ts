@@ -142,7 +142,7 @@ async function playGenerations(t: ExecutionContext, draw: Draw, firstRun: number
         if (draw(2) === 0 && ledger.tear(draw)) tally.tears += 1
       }
     } catch (error) {
-      t.log(`seed ${seed}: ${JSON.stringify(round)}`)
+      t.log(`seed ${seed}: ${JSON.stringify(round)}`, ...places.map(({ ledger }) => ledger.describe()))
       throw error
     }
   }

@@ -74,6 +74,13 @@ export class Ledger {
     return { rows: places.length, torn: this.#torn.length }
   }
 
+  /** What was there when it was looked at last, and what is now. */
+  describe(): string {
+    const bytes = readFileSync(this.path)
+    const same = this.#known.equals(bytes.subarray(0, this.#known.length))
+    return `${this.path}: ${this.#known.length} + ${this.#torn.length} bytes, now ${bytes.length}, ${same ? 'the same' : 'others'}: ${bytes.subarray(-200).toString()}`
+  }
+
   /** Leaves less of what nobody was told of, as the system may. True if that ends amidst a row. */
   tear(draw: (below: number) => number): boolean {
     const bytes = readFileSync(this.path)

@@ -2,6 +2,7 @@
 
 use std::fs::File;
 use std::io;
+use std::mem;
 use std::path::PathBuf;
 
 use memchr::{memchr_iter, memrchr};
@@ -71,8 +72,8 @@ impl Medium for File {
 pub struct Log<M = File> {
     medium: M,
     path: PathBuf,
-    /// The folder's entry for it, where nobody has synced that yet.
-    unsynced_name: Option<PathBuf>,
+    /// Its name and those of the folders created for it, where nobody has synced them yet.
+    unsynced_names: Vec<PathBuf>,
     durability: Durability,
     /// Rows were written since the last sync.
     is_dirty: bool,
@@ -103,15 +104,15 @@ pub fn ends_of(rows: &[u8]) -> impl Iterator<Item = usize> {
 }
 
 impl<M: Medium> Log<M> {
-    /// Of a medium that ends with a whole row. Names that nobody has synced yet are those of `unsynced_name`.
+    /// Of a medium that ends with a whole row. Names that nobody has synced yet are `unsynced_names`.
     pub fn new(
         medium: M,
         path: PathBuf,
-        unsynced_name: Option<PathBuf>,
+        unsynced_names: Vec<PathBuf>,
         durability: Durability,
     ) -> Self {
         let counts = Counts::default();
-        Self { medium, path, unsynced_name, durability, is_dirty: false, counts }
+        Self { medium, path, unsynced_names, durability, is_dirty: false, counts }
     }
 
     pub fn counts(&self) -> Counts {
@@ -148,7 +149,7 @@ impl<M: Medium> Log<M> {
             let is_none = self.durability == Durability::None;
             self.sync(if is_none { weakest } else { self.durability })?;
         }
-        if let Some(path) = self.unsynced_name.take() {
+        for path in mem::take(&mut self.unsynced_names) {
             self.counts.syncs += 1;
             sync_folder_of(&path, Durability::Data)?;
         }

@@ -38,12 +38,14 @@ pub fn open_log(
         Some(policy) => repair_file(&file, path, &repair_settings(policy, settings), watch)?,
     };
     // A process that created the file may have died before it synced the name: so that is done for files that were there, too.
-    let name = real_path(path)?;
-    for created in folders.iter().chain([&name]) {
-        sync_folder_of(created, settings.durability)?;
+    let mut names = folders;
+    names.push(real_path(path)?);
+    if settings.durability != Durability::None {
+        for name in names.drain(..) {
+            sync_folder_of(&name, settings.durability)?;
+        }
     }
-    let unsynced = (settings.durability == Durability::None).then_some(name);
-    Ok((Log::new(file, path.to_owned(), unsynced, settings.durability), report))
+    Ok((Log::new(file, path.to_owned(), names, settings.durability), report))
 }
 
 fn repair_settings(policy: Policy, settings: LogSettings) -> Settings {

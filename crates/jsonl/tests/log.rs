@@ -113,7 +113,7 @@ fn disk(script: &[Step], fails: Fails) -> Disk {
 }
 
 fn log(disk: &mut Disk, durability: Durability) -> Log<&mut Disk> {
-    Log::new(disk, PathBuf::from("rows.jsonl"), None, durability)
+    Log::new(disk, PathBuf::from("rows.jsonl"), Vec::new(), durability)
 }
 
 /// Every list of up to `len` steps.
