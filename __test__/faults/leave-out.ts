@@ -1,8 +1,12 @@
 import type { ExecutionContext } from 'ava'
 
-/** Says in one line why something is not tested here. Where everything has to be, the test fails. */
-export function leaveOut(t: ExecutionContext, reason: string): void {
+/** Says in one line why something is not tested here. In CI that is a failure, but for what few machines can do. */
+export function leaveOut(
+  t: ExecutionContext,
+  reason: string,
+  { isRare = false }: { readonly isRare?: boolean } = {},
+): void {
   t.log(`left out: ${reason}`)
-  if (process.env.OFFLOOP_LEAVE_NOTHING_OUT === '1') t.fail(reason)
+  if (process.env.OFFLOOP_CI === '1' && !isRare) t.fail(reason)
   else t.pass()
 }
