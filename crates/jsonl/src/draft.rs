@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::file::{
     FileError, PRIVATE, close, create_nameless, create_new, failed, folder_of, give_mode,
-    give_name, give_owner, metadata_of, real_path, sync, sync_folder_of,
+    give_name, give_owner, metadata_of, real_path, sync, sync_folder_of, uninterrupted,
 };
 use crate::repair::Durability;
 
@@ -81,7 +81,8 @@ impl Draft {
         }
         close(file).map_err(failed("close", &self.target))?;
         if let Some(temporary) = &self.temporary {
-            fs::rename(temporary, &self.target).map_err(failed("rename", &self.target))?;
+            uninterrupted(|| fs::rename(temporary, &self.target))
+                .map_err(failed("rename", &self.target))?;
         }
         self.temporary = None;
         sync_folder_of(&self.target, self.durability)?;
@@ -93,7 +94,7 @@ impl Drop for Draft {
     fn drop(&mut self) {
         if let Some(temporary) = &self.temporary {
             // Why it came to nothing is what the caller is told.
-            let _ = fs::remove_file(temporary);
+            let _ = uninterrupted(|| fs::remove_file(temporary));
         }
     }
 }

@@ -36,6 +36,17 @@ pub(crate) fn failed<'a>(
     move |source| FileError { syscall, path: path.to_owned(), source }
 }
 
+/// Tries again what a signal interrupted, as on file systems of a network, or of user space, any call may be. What the standard
+/// library does so itself is opening, reading, writing, cutting and syncing.
+pub(crate) fn uninterrupted<T>(mut call: impl FnMut() -> io::Result<T>) -> io::Result<T> {
+    loop {
+        match call() {
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            outcome => return outcome,
+        }
+    }
+}
+
 /// A regular file; none where there is no file of that name.
 pub(crate) fn open(path: &Path, is_written: bool) -> Result<Option<File>, FileError> {
     let mut options = unwaiting();
@@ -82,13 +93,13 @@ pub fn open_to_read(path: &Path) -> Result<(File, u64), FileError> {
 
 /// Refuses what is no regular file, with the error that reading it at an offset has.
 pub(crate) fn metadata(file: &File, path: &Path) -> Result<Metadata, FileError> {
-    let metadata = file.metadata().map_err(failed("fstat", path))?;
+    let metadata = uninterrupted(|| file.metadata()).map_err(failed("fstat", path))?;
     regular(metadata).map_err(failed("read", path))
 }
 
 /// Of what is to be replaced, if there is such; refuses what is no regular file.
 pub(crate) fn metadata_of(path: &Path) -> Result<Option<Metadata>, FileError> {
-    match fs::metadata(path) {
+    match uninterrupted(|| fs::metadata(path)) {
         Ok(metadata) => regular(metadata).map(Some).map_err(failed("rename", path)),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
         Err(error) => Err(failed("stat", path)(error)),
@@ -185,11 +196,14 @@ pub(crate) fn give_name(file: &File, path: &Path) -> Result<(), FileError> {
         return Err(failed("link", path)(io::ErrorKind::InvalidInput.into()));
     };
     let (here, follow) = (libc::AT_FDCWD, libc::AT_SYMLINK_FOLLOW);
-    // SAFETY: both are strings that end with a NUL, and live until the call returns.
-    if unsafe { libc::linkat(here, from.as_ptr(), here, to.as_ptr(), follow) } == 0 {
-        return Ok(());
-    }
-    Err(failed("link", path)(io::Error::last_os_error()))
+    let link = || {
+        // SAFETY: both are strings that end with a NUL, and live until the call returns.
+        match unsafe { libc::linkat(here, from.as_ptr(), here, to.as_ptr(), follow) } {
+            0 => Ok(()),
+            _ => Err(io::Error::last_os_error()),
+        }
+    };
+    uninterrupted(link).map_err(failed("link", path))
 }
 
 #[cfg(not(target_os = "linux"))]
@@ -309,7 +323,7 @@ const MOST_LINKS: usize = 40;
 pub(crate) fn real_path(path: &Path) -> Result<PathBuf, FileError> {
     let mut real = path.to_owned();
     for _ in 0..MOST_LINKS {
-        match fs::read_link(&real) {
+        match uninterrupted(|| fs::read_link(&real)) {
             // Beside the link, where it is relative.
             Ok(target) => real = real.parent().unwrap_or(Path::new("")).join(target),
             Err(error) if is_no_link(&error) || error.kind() == io::ErrorKind::NotFound => break,

@@ -4,7 +4,7 @@ use std::fs::File;
 use std::io;
 use std::path::Path;
 
-use crate::file::{FileError, failed};
+use crate::file::{FileError, failed, uninterrupted};
 
 /// True if the lock is had now, for as long as the handle is open; false while another handle of the file has it, of this
 /// process or another.
@@ -12,7 +12,7 @@ use crate::file::{FileError, failed};
 /// # Errors
 /// Where the file system has no locks.
 pub fn lock(file: &File, path: &Path) -> Result<bool, FileError> {
-    try_lock(file).map_err(failed("flock", path))
+    uninterrupted(|| try_lock(file)).map_err(failed("flock", path))
 }
 
 /// Of the open file and not of the process, as `fcntl` locks are: those end with any handle of the process.

@@ -2,11 +2,12 @@
 
 use std::fs::File;
 use std::io;
+use std::mem;
 use std::path::PathBuf;
 
 use memchr::{memchr, memchr_iter, memrchr};
 
-use crate::file::{FileError, close, failed, sync_folder_of};
+use crate::file::{FileError, close, failed, sync_folder_of, uninterrupted};
 use crate::repair::Durability;
 
 /// What a log writes to.
@@ -50,11 +51,11 @@ impl Medium for File {
     }
 
     fn position(&mut self) -> io::Result<u64> {
-        io::Seek::stream_position(self)
+        uninterrupted(|| io::Seek::stream_position(self))
     }
 
     fn size(&mut self) -> io::Result<u64> {
-        Ok(self.metadata()?.len())
+        Ok(uninterrupted(|| self.metadata())?.len())
     }
 
     fn cut(&mut self, size: u64) -> io::Result<()> {
@@ -71,8 +72,8 @@ impl Medium for File {
 pub struct Log<M = File> {
     medium: M,
     path: PathBuf,
-    /// The folder's entry for it, where nobody has synced that yet.
-    unsynced_name: Option<PathBuf>,
+    /// Its name and those of the folders created for it, where nobody has synced them yet.
+    unsynced_names: Vec<PathBuf>,
     durability: Durability,
     /// Bytes of one write, where a row is not longer.
     most: usize,
@@ -110,7 +111,7 @@ impl<M: Medium> Log<M> {
         Self {
             medium,
             path,
-            unsynced_name: None,
+            unsynced_names: Vec::new(),
             durability,
             most,
             is_dirty: false,
@@ -118,10 +119,10 @@ impl<M: Medium> Log<M> {
         }
     }
 
-    /// The name of the file is to be synced with the first flush.
+    /// The names are to be synced with the first flush.
     #[must_use]
-    pub fn with_unsynced_name(self, name: PathBuf) -> Self {
-        Self { unsynced_name: Some(name), ..self }
+    pub fn with_unsynced_names(self, unsynced_names: Vec<PathBuf>) -> Self {
+        Self { unsynced_names, ..self }
     }
 
     pub fn counts(&self) -> Counts {
@@ -158,7 +159,7 @@ impl<M: Medium> Log<M> {
             let is_none = self.durability == Durability::None;
             self.sync(if is_none { weakest } else { self.durability })?;
         }
-        if let Some(path) = self.unsynced_name.take() {
+        for path in mem::take(&mut self.unsynced_names) {
             self.counts.syncs += 1;
             sync_folder_of(&path, Durability::Data)?;
         }

@@ -5,7 +5,9 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use crate::examine::Watch;
-use crate::file::{FileError, failed, metadata, open_to_append, real_path, sync_folder_of};
+use crate::file::{
+    FileError, failed, metadata, open_to_append, real_path, sync_folder_of, uninterrupted,
+};
 use crate::lock::lock;
 use crate::log::Log;
 use crate::plan::{Action, Policy};
@@ -38,13 +40,15 @@ pub fn open_log(
         Some(policy) => repair_file(&file, path, &repair_settings(policy, settings), watch)?,
     };
     // A process that created the file may have died before it synced the name: so that is done for files that were there, too.
-    let name = real_path(path)?;
-    for created in folders.iter().chain([&name]) {
-        sync_folder_of(created, settings.durability)?;
+    let mut names = folders;
+    names.push(real_path(path)?);
+    if settings.durability != Durability::None {
+        for name in names.drain(..) {
+            sync_folder_of(&name, settings.durability)?;
+        }
     }
     let log = Log::new(file, path.to_owned(), settings.durability, settings.batch);
-    let is_unsynced = settings.durability == Durability::None;
-    Ok((if is_unsynced { log.with_unsynced_name(name) } else { log }, report))
+    Ok((log.with_unsynced_names(names), report))
 }
 
 fn repair_settings(policy: Policy, settings: LogSettings) -> Settings {
@@ -85,7 +89,7 @@ fn open_locked(path: &Path, settings: LogSettings) -> Result<Opened, RepairError
         if !lock(&file, path)? {
             return Err(RepairError::Locked);
         }
-        match fs::metadata(path) {
+        match uninterrupted(|| fs::metadata(path)) {
             Ok(named) if is_same(&opened, &named) => return Ok(Opened { file, folders }),
             Ok(_) => {}
             Err(error) if error.kind() == io::ErrorKind::NotFound => {}
@@ -130,7 +134,7 @@ fn create_folders(folder: &Path, created: &mut Vec<PathBuf>) -> Result<(), FileE
         missing.push(ancestor);
     }
     for folder in missing.into_iter().rev() {
-        match fs::create_dir(folder) {
+        match uninterrupted(|| fs::create_dir(folder)) {
             Ok(()) => {}
             // By somebody else, who may not sync it.
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists && folder.is_dir() => {}

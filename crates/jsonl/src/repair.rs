@@ -9,7 +9,7 @@ use std::{fmt, io};
 use crate::examine::{ExamineError, Progress, Stopped, Watch};
 use crate::file::{
     FileError, PRIVATE, create_new, failed, give_mode, metadata, open, real_path, sync,
-    sync_folder_of, with_ending, write_at,
+    sync_folder_of, uninterrupted, with_ending, write_at,
 };
 use crate::judge::Cause;
 use crate::lock::lock;
@@ -321,7 +321,7 @@ impl Drop for Sidecar {
     fn drop(&mut self) {
         if !self.is_needed {
             // The torn bytes are where they were; why this came to nothing is what the caller is told.
-            let _ = fs::remove_file(&self.path);
+            let _ = uninterrupted(|| fs::remove_file(&self.path));
         }
     }
 }
