@@ -7,8 +7,8 @@ use std::process;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::file::{
-    FileError, PRIVATE, close, create_nameless, create_new, failed, folder_of, give_mode,
-    give_name, give_owner, metadata_of, real_path, sync, sync_folder_of, uninterrupted,
+    FileError, PRIVATE, close, create_new, failed, give_mode, give_owner, metadata_of, real_path,
+    sync, sync_folder_of, uninterrupted,
 };
 use crate::repair::Durability;
 
@@ -17,10 +17,8 @@ const DEFAULT_MODE: u32 = 0o666;
 
 /// What is written of a file. Dropped before it is committed, it was never there.
 pub struct Draft {
-    /// Until it is committed.
     file: Option<File>,
-    /// Where it stands; nowhere, where the system knows files without a name: those go with whoever writes them.
-    temporary: Option<PathBuf>,
+    temporary: PathBuf,
     target: PathBuf,
     durability: Durability,
     size: u64,
@@ -39,12 +37,7 @@ impl Draft {
         let target = real_path(path)?;
         let replaced = metadata_of(&target)?;
         let created = mode.unwrap_or(if replaced.is_some() { PRIVATE } else { DEFAULT_MODE });
-        let (file, temporary) = match create_nameless(folder_of(&target), created)? {
-            Some(file) => (file, None),
-            None => {
-                named(&target, |path| create_new(path, created)).map(|(f, path)| (f, Some(path)))?
-            }
-        };
+        let (file, temporary) = create_beside(&target, created)?;
         let draft = Self { file: Some(file), temporary, target, durability, size: 0 };
         draft.take_after(replaced.as_ref(), mode.is_none())?;
         Ok(draft)
@@ -54,7 +47,7 @@ impl Draft {
     fn take_after(&self, replaced: Option<&Metadata>, has_its_mode: bool) -> Result<(), FileError> {
         let (Some(file), Some(replaced)) = (&self.file, replaced) else { return Ok(()) };
         give_owner(file, replaced);
-        if has_its_mode { give_mode(file, replaced, &self.target) } else { Ok(()) }
+        if has_its_mode { give_mode(file, replaced, &self.temporary) } else { Ok(()) }
     }
 
     /// Writes more of it.
@@ -74,44 +67,43 @@ impl Draft {
     /// The system's. Then the old file is still there; unless it was the name of the new one that could not be synced.
     pub fn commit(mut self) -> Result<u64, FileError> {
         let Some(file) = self.file.take() else { return Ok(0) };
-        sync(&file, self.durability, &self.target)?;
-        if self.temporary.is_none() {
-            let ((), path) = named(&self.target, |path| give_name(&file, path))?;
-            self.temporary = Some(path);
+        let written = sync(&file, self.durability, &self.target)
+            .and_then(|()| close(file).map_err(failed("close", &self.target)))
+            .and_then(|()| {
+                uninterrupted(|| fs::rename(&self.temporary, &self.target))
+                    .map_err(failed("rename", &self.target))
+            });
+        if let Err(error) = written {
+            self.remove();
+            return Err(error);
         }
-        close(file).map_err(failed("close", &self.target))?;
-        if let Some(temporary) = &self.temporary {
-            uninterrupted(|| fs::rename(temporary, &self.target))
-                .map_err(failed("rename", &self.target))?;
-        }
-        self.temporary = None;
         sync_folder_of(&self.target, self.durability)?;
         Ok(self.size)
+    }
+
+    fn remove(&self) {
+        // Why it came to nothing is what the caller is told.
+        let _ = uninterrupted(|| fs::remove_file(&self.temporary));
     }
 }
 
 impl Drop for Draft {
     fn drop(&mut self) {
-        if let Some(temporary) = &self.temporary {
-            // Why it came to nothing is what the caller is told.
-            let _ = uninterrupted(|| fs::remove_file(temporary));
+        if self.file.take().is_some() {
+            self.remove();
         }
     }
 }
 
-/// Makes something of a name that is free beside `target`: one of its own, as long as any, since the file's may be as long as
-/// names can be.
-fn named<T>(
-    target: &Path,
-    make: impl Fn(&Path) -> Result<T, FileError>,
-) -> Result<(T, PathBuf), FileError> {
+/// Under a name of its own, as long as any: the file's own may be as long as names can be.
+fn create_beside(target: &Path, mode: u32) -> Result<(File, PathBuf), FileError> {
     static NUMBER: AtomicU64 = AtomicU64::new(0);
 
     loop {
         let number = NUMBER.fetch_add(1, Ordering::Relaxed);
         let path = target.with_file_name(format!(".offloop-{}-{number}.tmp", process::id()));
-        match make(&path) {
-            Ok(new) => return Ok((new, path)),
+        match create_new(&path, mode) {
+            Ok(file) => return Ok((file, path)),
             Err(error) if error.source.kind() == io::ErrorKind::AlreadyExists => {}
             Err(error) => return Err(error),
         }

@@ -156,61 +156,6 @@ pub(crate) fn give_mode(_file: &File, _model: &Metadata, _path: &Path) -> Result
     Ok(())
 }
 
-/// Open files by their descriptors, which can be given names.
-#[cfg(target_os = "linux")]
-const OPEN_FILES: &str = "/proc/self/fd";
-
-/// A new file in `folder` that has no name, and is gone with whoever has it open; none where there are no such files.
-#[cfg(target_os = "linux")]
-pub(crate) fn create_nameless(folder: &Path, mode: u32) -> Result<Option<File>, FileError> {
-    use std::os::unix::fs::OpenOptionsExt;
-
-    if !Path::new(OPEN_FILES).exists() {
-        return Ok(None);
-    }
-    let mut options = OpenOptions::new();
-    match options.write(true).mode(mode).custom_flags(libc::O_TMPFILE).open(folder) {
-        Ok(file) => Ok(Some(file)),
-        // The file system has none; or the kernel, which then takes it for the opening of a folder.
-        Err(error) if matches!(error.raw_os_error(), Some(libc::EOPNOTSUPP | libc::EISDIR)) => {
-            Ok(None)
-        }
-        Err(error) => Err(failed("open", folder)(error)),
-    }
-}
-
-#[cfg(not(target_os = "linux"))]
-pub(crate) fn create_nameless(_folder: &Path, _mode: u32) -> Result<Option<File>, FileError> {
-    Ok(None)
-}
-
-/// Gives a file without a name one that is free.
-#[cfg(target_os = "linux")]
-pub(crate) fn give_name(file: &File, path: &Path) -> Result<(), FileError> {
-    use std::ffi::CString;
-    use std::os::fd::AsRawFd;
-    use std::os::unix::ffi::OsStrExt;
-
-    let from = CString::new(format!("{OPEN_FILES}/{}", file.as_raw_fd()));
-    let (Ok(from), Ok(to)) = (from, CString::new(path.as_os_str().as_bytes())) else {
-        return Err(failed("link", path)(io::ErrorKind::InvalidInput.into()));
-    };
-    let (here, follow) = (libc::AT_FDCWD, libc::AT_SYMLINK_FOLLOW);
-    let link = || {
-        // SAFETY: both are strings that end with a NUL, and live until the call returns.
-        match unsafe { libc::linkat(here, from.as_ptr(), here, to.as_ptr(), follow) } {
-            0 => Ok(()),
-            _ => Err(io::Error::last_os_error()),
-        }
-    };
-    uninterrupted(link).map_err(failed("link", path))
-}
-
-#[cfg(not(target_os = "linux"))]
-pub(crate) fn give_name(_file: &File, path: &Path) -> Result<(), FileError> {
-    Err(failed("link", path)(io::ErrorKind::Unsupported.into()))
-}
-
 /// Where that is somebody else and the system allows it.
 #[cfg(unix)]
 pub(crate) fn give_owner(file: &File, model: &Metadata) {
