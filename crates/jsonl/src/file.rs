@@ -227,20 +227,16 @@ pub(crate) fn close(file: File) -> io::Result<()> {
     Ok(())
 }
 
-pub(crate) fn folder_of(path: &Path) -> &Path {
-    match path.parent() {
-        Some(folder) if !folder.as_os_str().is_empty() => folder,
-        _ => Path::new("."),
-    }
-}
-
 /// Makes the name of a new file durable.
 #[cfg(unix)]
 pub(crate) fn sync_folder_of(path: &Path, durability: Durability) -> Result<(), FileError> {
     if durability == Durability::None {
         return Ok(());
     }
-    let folder = folder_of(path);
+    let folder = match path.parent() {
+        Some(folder) if !folder.as_os_str().is_empty() => folder,
+        _ => Path::new("."),
+    };
     let opened = File::open(folder).map_err(failed("open", folder))?;
     match opened.sync_all() {
         Err(error) if has_no_sync(&error) => Ok(()),
