@@ -1,10 +1,11 @@
 /**
  * What `npm start` and `npm test` need, made when it is missing or older than what it is made of.
- * With `--hooks` also the addon that has the test hooks. Without dependencies; a second run takes well under a second.
+ * With `--hooks` also the addon that has the test hooks, with `--browser` a browser for the tests of pages. Without dependencies; a second run takes well under a second.
  */
 
 import { cpSync, existsSync, readdirSync, statSync } from 'node:fs'
 import { join } from 'node:path'
+import { installBrowser } from './browser.mjs'
 import { env, root, run } from './steps.mjs'
 
 const OLDEST_RUST = [1, 88]
@@ -24,6 +25,7 @@ if (isOlder('node_modules/.package-lock.json', ['package-lock.json']))
 if (isAddonOld) await make('building the addon', 'npm run --silent build:addon')
 if (isOlder('dist/index.js', DIST_SOURCES)) await make('building dist', 'npm run --silent build:dist')
 if (areHooksOld) await makeHooks()
+if (process.argv.includes('--browser')) installBrowser()
 
 async function makeHooks() {
   await make(
