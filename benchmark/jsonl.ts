@@ -132,7 +132,7 @@ try {
     }
   }
   snake?.stop()
-  report('jsonl', 'JSONL files', [
+  report('JSONL files', [
     `${rows} rows, ${(statSync(path).size / 1e9).toFixed(2)} GB in the page cache, two ids of each, every row checked as a whole; medians of ${ROUNDS} rounds. Python reads ids into a dict or a two-field Struct (${snake?.versions ?? 'no Python'}). In brackets how many times that of \`readJsonl\` with fields it is.`,
     table(summary(runs)),
   ])

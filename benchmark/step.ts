@@ -161,9 +161,17 @@ function title(name: string, { holds }: Run): string[] {
   return holds.length === 0 ? [] : [`\n${name}: what held the loop for more than 10 ms`, ...holds]
 }
 
+/** A table of Markdown, with columns of one width. */
 function print(table: readonly (readonly string[])[]): void {
-  const [wide, ...narrow] = HEAD.map((_, column) => Math.max(...table.map((row) => row[column]?.length ?? 0)))
-  for (const [what = '', ...cells] of table) {
-    console.log(what.padEnd(wide ?? 0) + cells.map((cell, index) => cell.padStart((narrow[index] ?? 0) + 3)).join(''))
+  const widths = HEAD.map((_, column) => Math.max(...table.map((row) => row[column]?.length ?? 0)))
+  const lineOf = (row: readonly string[]): string => {
+    const cells = widths.map((width, column) => {
+      const cell = row[column] ?? ''
+      return column === 0 ? cell.padEnd(width) : cell.padStart(width)
+    })
+    return `| ${cells.join(' | ')} |`
   }
+  const rule = widths.map((width, column) => (column === 0 ? '-'.repeat(width) : `${'-'.repeat(width - 1)}:`))
+  const [head = [], ...rows] = table
+  console.log(`\n${[lineOf(head), lineOf(rule), ...rows.map(lineOf)].join('\n')}`)
 }
