@@ -30,10 +30,8 @@ export interface Experts {
 /** The tokens of a rollout so far: which of them the model has sampled, and how likely they were. */
 export class Transcript {
   readonly #id: number
-  readonly #texts: string[] = []
-  readonly #tokens: number[] = []
-  readonly #mask: number[] = []
-  readonly #logprobs: number[] = []
+  readonly #turns: Turn[] = []
+  #tokens: number[] = []
 
   constructor({ id }: Task) {
     this.#id = id
@@ -47,42 +45,53 @@ export class Transcript {
   ask(prompt: readonly number[]): { readonly start: number; readonly request: object } {
     // The last token sampled before was not forwarded then: its row is this turn's first.
     const start = Math.max(0, this.length - 1)
-    for (const token of prompt) this.#add(token, 0, 0)
+    this.#tokens = this.#tokens.concat(prompt)
     const request = { model: 'model', prompt: this.#tokens, logprobs: 1, routed_experts_prompt_start: start }
-    return { start, request: { ...request, request_id: `${this.#id}-${this.#texts.length}` } }
+    return { start, request: { ...request, request_id: `${this.#id}-${this.#turns.length}` } }
   }
 
   answer({ text, token_ids: tokens, logprobs: { token_logprobs: logprobs } }: Choice): void {
-    this.#texts.push(text)
-    const values = logprobs[Symbol.iterator]()
-    for (const token of tokens) this.#add(token, 1, values.next().value ?? 0)
+    this.#turns.push({ text, from: this.length, logprobs: [...logprobs] })
+    this.#tokens = this.#tokens.concat([...tokens])
   }
 
   /** A line of the log. */
   get row(): object {
-    return { id: this.#id, texts: this.#texts, token_ids: this.#tokens, logprobs: this.#logprobs, reward: this.#reward }
+    const texts = this.#turns.map(({ text }) => text)
+    return { id: this.#id, texts, token_ids: this.#tokens, logprobs: this.#logprobs, reward: this.#reward }
   }
 
   /** A member of the batch. */
-  sample(experts: Experts): object {
-    const { data, shape, dtype } = experts
+  sample({ data, shape, dtype }: Experts): object {
+    const logprobs = this.#logprobs
     return {
       id: this.#id,
       token_ids: this.#tokens,
-      mask: this.#mask,
-      logprobs: this.#logprobs,
+      mask: logprobs.map((logprob) => (logprob === 0 ? 0 : 1)),
+      logprobs,
       reward: this.#reward,
       routed_experts: { data, shape, dtype },
     }
   }
 
-  get #reward(): number {
-    return this.#logprobs.length === 0 ? 0 : Math.exp(this.#logprobs.at(-1) ?? 0)
+  /** Of every token; zero where it was not sampled. */
+  get #logprobs(): number[] {
+    const all: number[] = []
+    for (const { from, logprobs } of this.#turns) {
+      while (all.length < from) all.push(0)
+      for (const logprob of logprobs) all.push(logprob)
+    }
+    return all
   }
 
-  #add(token: number, mask: 0 | 1, logprob: number): void {
-    this.#tokens.push(token)
-    this.#mask.push(mask)
-    this.#logprobs.push(logprob)
+  get #reward(): number {
+    return Math.exp(this.#turns.at(-1)?.logprobs.at(-1) ?? 0)
   }
+}
+
+interface Turn {
+  readonly text: string
+  /** The position of the first token sampled. */
+  readonly from: number
+  readonly logprobs: readonly number[]
 }

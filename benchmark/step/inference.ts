@@ -104,7 +104,7 @@ function textOf(count: number, random: Random): string {
 function logprobsOf(tokens: readonly number[], random: Random): object {
   return {
     tokens: tokens.map((token) => `token_id:${token}`),
-    token_logprobs: tokens.map(() => -random.unit()),
+    token_logprobs: tokens.map(() => -0.01 - random.unit()),
     text_offset: tokens.map((_, index) => index * 5),
     top_logprobs: null,
   }

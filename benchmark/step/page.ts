@@ -37,7 +37,7 @@ ${origin
   .split('\n')
   .map((line) => `<p>${escape(line)}</p>`)
   .join('\n')}
-<p>Plain is Node alone: response.json(), Buffer.from, JSON.stringify, fs/promises, and msgpackr. Loop lag is how late a timer of 10 ms came, blocked the sum of what was later than 10 ms; a ping is one of 100 HTTP requests a second from another process. Reproduce it with <code>npm start</code>.</p>
+<p>Plain is what one writes without offloop: response.json(), Buffer.from, JSON.stringify, fs/promises, msgpackr. Loop lag is how late a timer of 10 ms came, blocked the sum of what was later than 10 ms; a ping is one of 100 HTTP requests a second from another process. Reproduce it with <code>npm start</code>.</p>
 </footer>
 </body>
 </html>
@@ -150,10 +150,11 @@ svg { display: block; overflow: visible; }
 table { width: 100%; margin-top: 2rem; border-collapse: collapse; font-variant-numeric: tabular-nums; }
 caption { padding-bottom: .5rem; font-weight: 600; text-align: left; }
 th, td { padding: .42rem 0 .42rem .9rem; border-bottom: 1px solid var(--rule); text-align: right; white-space: nowrap; }
-tbody th, thead td { padding-left: 0; font-weight: 400; text-align: left; white-space: normal; }
+tbody th, thead td { padding-left: 0; font-weight: 400; text-align: left; }
 thead th { color: var(--quiet); font-weight: 600; font-size: .9rem; white-space: normal; vertical-align: bottom; }
 thead th:nth-child(2), tbody td:nth-child(2) { color: var(--plain); } thead th:nth-child(3), tbody td:nth-child(3) { color: var(--offloop); }
 footer { margin-top: 2rem; color: var(--quiet); font-size: .85rem; } footer p { margin: 0 0 .3rem; }
 code { font: .95em ui-monospace, "Cascadia Mono", "DejaVu Sans Mono", monospace; }
 @media (max-width: 30rem) { body { padding: 1.25rem 1rem 2rem; } table { font-size: .875rem; } th, td { padding-left: .5rem; } }
+@media (max-width: 22rem) { tbody th { white-space: normal; } }
 `
