@@ -3,7 +3,7 @@
 import { setImmediate } from 'node:timers'
 import { now } from './intrinsics.ts'
 
-const TURN_MS = 4
+const TURN_MS = 2
 
 /** Since when streams are read in this turn of the loop; undefined where none was yet. */
 let since: number | undefined
