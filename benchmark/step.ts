@@ -18,7 +18,7 @@ import { checkEqual } from './step/equal.ts'
 import { HEAD, rowsOf, type Result, type Run } from './step/figures.ts'
 import type { Felt, Order, Way } from './step/orchestrator.ts'
 import { pageOf } from './step/page.ts'
-import { ROW, type Sizes } from './step/plan.ts'
+import { plan, ROW, type Sizes } from './step/plan.ts'
 
 const { values: flags } = parseArgs({
   options: {
@@ -92,12 +92,13 @@ function fitting(rollouts: number): number {
 
 async function measure(sizes: Sizes): Promise<Result> {
   const server = start('inference')
+  const made = follow(server, 'made', 'server', expectedBytes(sizes))
   const { port, bytes } = await server.ask<{ readonly port: number; readonly bytes: number }>('start', sizes)
-  const follow = progress(server, bytes)
+  made()
   const asked: string[] = []
   const run = async (way: Way): Promise<Run> => {
     const order = { way, url: `http://127.0.0.1:${port}/v1/completions`, folder: join(folder, way), sizes }
-    const done = follow(way)
+    const done = follow(server, 'answered', way, bytes)
     const felt = await feel({ ...order, profiles: flags.profile })
     done()
     asked.push(await server.ask<string>('asked'))
@@ -120,19 +121,23 @@ async function feel(order: Order): Promise<Run> {
   return { ...felt, pings }
 }
 
-/** A bar for each way, of what the server has answered. */
-function progress(server: Child, total: number): (name: string) => () => void {
-  let [bytes, show] = [0, (): void => undefined]
-  server.onNews('answered', (size) => {
-    bytes += Number(size)
-    show()
+/** A bar, of bytes that the server tells of, until what it gives is called. */
+function follow(server: Child, topic: string, name: string, total: number): () => void {
+  const bar = new Bar(process.stderr, name.padEnd(7), process.env['NO_COLOR'] === undefined)
+  let bytes = 0
+  const forget = server.onNews(topic, (size) => {
+    bytes = Math.min(total, bytes + Number(size))
+    bar.show({ bytes, total })
   })
-  return (name) => {
-    const bar = new Bar(process.stderr, name.padEnd(7), process.env['NO_COLOR'] === undefined)
-    bytes = 0
-    show = () => bar.show({ bytes, total })
-    return () => bar.clear()
+  return () => {
+    forget()
+    bar.clear()
   }
+}
+
+/** About as many as all answers will have: base64, and numbers. */
+function expectedBytes(sizes: Sizes): number {
+  return plan(sizes).reduce((sum, { length }) => sum + length * ROW * 1.35, 0)
 }
 
 function start(name: string): Child {

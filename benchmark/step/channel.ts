@@ -68,10 +68,13 @@ export class Child {
     })
   }
 
-  onNews(topic: string, take: (body: unknown) => void): void {
-    this.#process.on('message', (message: Message) => {
+  /** Until what it gives is called. */
+  onNews(topic: string, take: (body: unknown) => void): () => void {
+    const hear = (message: Message): void => {
       if (message.topic === topic) take(message.body)
-    })
+    }
+    this.#process.on('message', hear)
+    return () => this.#process.off('message', hear)
   }
 
   kill(): Promise<void> {

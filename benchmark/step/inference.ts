@@ -6,7 +6,7 @@
 import { createHash } from 'node:crypto'
 import { createServer, type ServerResponse } from 'node:http'
 import { buffer } from 'node:stream/consumers'
-import { setTimeout as sleep } from 'node:timers/promises'
+import { setImmediate as nextTurn, setTimeout as sleep } from 'node:timers/promises'
 import { Random } from '../documents.ts'
 import { answerTo, listen, tell } from './channel.ts'
 import { LAYERS, plan, Routes, tokensOf, TOPK, type Rollout, type Sizes, type Turn, type WireForm } from './plan.ts'
@@ -26,9 +26,12 @@ async function serve(sizes: Sizes): Promise<{ readonly port: number; readonly by
   let bytes = 0
   const routes = new Routes(sizes)
   for (const rollout of plan(sizes)) {
+    // What was told is sent.
+    await nextTurn()
     for (const [index, turn] of rollout.turns.entries()) {
       const body = bodyOf(rollout, index, turn, routes)
       bytes += body.length
+      tell('made', body.length)
       answers.set(`${rollout.id}-${index}`, { body, delayMs: turn.sampled * TOKEN_MS })
     }
   }
