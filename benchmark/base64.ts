@@ -10,17 +10,7 @@ import { tmpdir, totalmem } from 'node:os'
 import { join } from 'node:path'
 import { python } from '../scripts/python.mjs'
 import { decodeBase64, encodeBase64, stats, type Base64Options } from '../src/index.ts'
-import {
-  compare,
-  compose,
-  longestBlocks,
-  median,
-  report,
-  table,
-  type Contender,
-  type Effort,
-  type Measured,
-} from './measure.ts'
+import { compare, longestBlocks, median, report, table, type Contender, type Effort, type Measured } from './measure.ts'
 
 const SIZES = [1024, 16 * 1024, 256 * 1024, 1024 * 1024, 4 * 1024 * 1024, 31_000_000]
 const LARGEST = 31_000_000
@@ -92,8 +82,7 @@ const sections = [
   '## `fs.promises.stat` while decodes are queued',
   await latencyOfStat(),
 ]
-if (isQuick) console.log(compose('base64', sections))
-else report('base64', 'base64', sections)
+report('base64', sections)
 
 async function ofString(kind: Kind, text: string): Promise<string[]> {
   const nodeEncoding = kind.options.alphabet ?? 'base64'

@@ -161,7 +161,7 @@ const sections = [
   table(await overHttp()),
 ]
 snake?.stop()
-report('body', 'JSON in', sections)
+report('JSON in', sections)
 
 async function cases(): Promise<string[][]> {
   const rows = [

@@ -243,5 +243,5 @@ const sections = [
   recording,
 ]
 if (IS_QUICK) console.log(compose('Trace clients', sections))
-else report('clients', 'Trace clients', sections)
+else report('Trace clients', sections)
 process.exit()

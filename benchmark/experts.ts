@@ -108,7 +108,7 @@ const sections = [
 ]
 snake?.stop()
 if (existsSync('/proc/self/clear_refs')) sections.push('## Memory', peak())
-report('experts', 'Routed experts', sections)
+report('Routed experts', sections)
 
 async function cases(): Promise<string[]> {
   const parts: string[] = []

@@ -16,7 +16,6 @@ import { configure } from 'safe-stable-stringify'
 import { createEncoder, encode, encodeLines, encodeSync, stats } from '../src/index.ts'
 import { many, Random, rollouts, SHAPES, SMALL_SHAPES, type Shape, type SmallShape } from './documents.ts'
 import {
-  compose,
   longestBlocks,
   median,
   report,
@@ -105,8 +104,7 @@ const sections = [
   `## encodeSync\n\nAgainst \`Buffer.from(JSON.stringify(value))\`: ${SMALL_VALUES} values of a shape in turn, in random order of the ways; ratios of sums and of minima. \`createEncoder\`: an encoder for each shape.`,
   table(small),
 ]
-if (isQuick || only !== undefined) console.log(compose('JSON out', sections))
-else report('json', 'JSON out', sections)
+report('JSON out', sections)
 
 async function measureShapes(): Promise<Tables> {
   const made: Tables = {

@@ -5,4 +5,4 @@ import { saving } from './jsonl/save.ts'
 import { writing } from './jsonl/write.ts'
 import { report } from './measure.ts'
 
-report('jsonl', 'JSONL files', [...(await writing()), ...(await saving()), ...(await reading())])
+report('JSONL files', [...(await writing()), ...(await saving()), ...(await reading())])

@@ -17,7 +17,7 @@ const GOAL_PERCENT = 0.1
 /** As prime-rl has them. */
 const WARN = { p90: 1000, p99: 5000, max: 30_000 }
 
-report('kit', 'The kit', [
+report('The kit', [
   `## A monitor\n\nCPU time of the process, user and system, in ${IDLE_MS / 1000} s in which it does nothing else; medians of ${ROUNDS} rounds that take turns, in % of a core. Goal: under ${GOAL_PERCENT} % more.`,
   table(await monitors()),
   '## Calls\n\nCPU time of one, collections included.',

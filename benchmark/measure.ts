@@ -1,6 +1,5 @@
 /** What the benchmarks share: busy time of the loop, tables, and results that say where they are from. */
 
-import { mkdirSync, writeFileSync } from 'node:fs'
 import { stat } from 'node:fs/promises'
 import { setImmediate as nextTurn, setTimeout as sleep } from 'node:timers/promises'
 import { Bench } from 'tinybench'
@@ -237,18 +236,8 @@ export function table(rows: readonly (readonly string[])[]): string {
   return [line(head), line(head.map(() => '---')), ...body.map(line)].join('\n')
 }
 
-/** Prints a report and keeps it in `benchmark/results`, one file for each major of Node. */
-export function report(noun: string, title: string, sections: readonly string[]): void {
-  const [major] = process.versions.node.split('.')
-  const text = compose(title, sections)
-  const folder = new URL('./results/', import.meta.url)
-  mkdirSync(folder, { recursive: true })
-  writeFileSync(new URL(`${noun}-node${major}.md`, folder), text)
-  console.log(text)
-}
-
-/** A report's text: sections under what was measured where. */
-export function compose(title: string, sections: readonly string[]): string {
+/** Prints a report: sections under what was measured where. `scripts/bench.mjs` keeps it. */
+export function report(title: string, sections: readonly string[]): void {
   const head = `# ${title}\n\n${origin(`Node ${process.version}`)}`
-  return `${[head, ...sections].join('\n\n')}\n`
+  console.log([head, ...sections].join('\n\n'))
 }

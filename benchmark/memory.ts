@@ -47,7 +47,7 @@ const held = Object.fromEntries(
   names.map((name): [string, Held] => [name, { startMb: [], peakMb: [], restMb: [], longestMs: [], trims: [] }]),
 )
 for (let round = 0; round < ROUNDS; round += 1) for (const name of names) await add(name)
-report('memory', 'Memory of rollouts', [
+report('Memory of rollouts', [
   `${ROLLOUTS} rollouts at a time, ${TURNS} turns each, every body all that came before and an image of ${IMAGE_SIZE / 1000} KB as base64: ${sizes()}. They come over HTTP on loopback to a process of its own, which is asked for a digest of each, so that none is lost or mixed up. Resident MB, medians of ${ROUNDS} runs; resting is ${REST_MS / 1000} s after the last turn. The first is what the published 1,053 MB peak, 990 MB resting are of: a registry that only adds.`,
   table(rows()),
   `Goals: peak at most 1/${GOALS.peak}, resting at most 1/${GOALS.rest} of the first. The peak goes with the bodies, whoever forgets them; what trimming adds is the resting memory, down to what V8 has not collected.`,

@@ -40,7 +40,7 @@ const sections = [
   table(await rows()),
 ]
 snake?.stop()
-report('msgpack', 'MessagePack and snapshots', sections)
+report('MessagePack and snapshots', sections)
 
 async function rows(): Promise<string[][]> {
   const lines = [

@@ -31,7 +31,7 @@ const sections = [
   table(await others()),
 ]
 snake?.stop()
-report('options', 'JSON out, options', sections)
+report('JSON out, options', sections)
 
 async function arrays(): Promise<string[][]> {
   const rows = [

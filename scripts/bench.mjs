@@ -1,31 +1,40 @@
 /**
- * `npm run bench -- base64`, `-- json`, `-- options`, `-- msgpack`, `-- body`, `-- experts`, `-- jsonl`, `-- memory`, `-- kit` or `-- clients`: a benchmark on this Node; with `--nodes` on Node 20, 24 and 26. `-- kernels`: cargo's.
- * `-- json --quick`, `-- base64 --quick`, `-- clients --quick`: few rounds, printed only.
+ * `npm run bench`: every benchmark in turn, kept in `benchmark/results/<triple>/<date>.md` and `.json`. `npm run bench -- json body`:
+ * those alone. With `--nodes` on Node 20, 24 and 26; with `--quick` few rounds, printed only. `-- kernels`: cargo's, of base64.
  */
 
-import { writeFileSync } from 'node:fs'
-import { origin } from './machine.mjs'
+import { join } from 'node:path'
+import { day, machine, revision, triple } from './machine.mjs'
 import { install } from './node.mjs'
+import { keep } from './results.mjs'
 import { env, root, run } from './steps.mjs'
 
-const [noun = 'base64', ...flags] = process.argv.slice(2)
-if (noun === 'kernels') await kernels()
-else
-  for (const node of flags.includes('--nodes') ? ['20.20.2', '24.21.0', '26.10.0'].map(install) : [process.execPath])
-    await measure(node)
+const NOUNS = ['base64', 'json', 'options', 'msgpack', 'body', 'experts', 'jsonl', 'clients', 'memory', 'kit', 'step']
+const NODES = ['20.20.2', '24.21.0', '26.10.0']
 
-async function measure(node) {
-  const quick = flags.includes('--quick') ? { OFFLOOP_BENCH_QUICK: '1' } : {}
-  const { code } = await run(`"${node}" --expose-gc --import @oxc-node/core/register benchmark/${noun}.ts`, {
-    env: { ...env, ...quick },
-  })
-  if (code !== 0) process.exit(code)
+const args = process.argv.slice(2)
+const named = args.filter((arg) => !arg.startsWith('--'))
+const isQuick = args.includes('--quick')
+/** Not of all of a benchmark. */
+const isPart = isQuick || process.env.OFFLOOP_BENCH_ONLY !== undefined
+const nodes = args.includes('--nodes') ? NODES.map(install) : [process.execPath]
+for (const noun of named.length === 0 ? NOUNS : named) {
+  if (noun === 'kernels') await measure(noun, 'rustc', 'cargo bench --quiet --package offloop-base64 --bench base64')
+  else for (const node of nodes) await measure(noun, `"${node}"`, lineOf(node, noun))
 }
 
-async function kernels() {
-  const { code, output } = await run('cargo bench --quiet --package offloop-base64 --bench base64', { env })
-  if (code !== 0) process.exit(code)
-  const { output: rust } = await run('rustc --version', { quiet: true })
-  const results = output.slice(output.indexOf('1024 characters'))
-  writeFileSync(`${root}benchmark/results/base64-kernels.txt`, `${origin(rust.trim())}\n\n${results}`)
+function lineOf(node, noun) {
+  return `"${node}" --expose-gc --import @oxc-node/core/register benchmark/${noun}.ts`
+}
+
+/** Kept at once: what fails later, or is stopped, takes nothing of it away. */
+async function measure(noun, program, line) {
+  const { code, output } = await run(line, { env: isQuick ? { ...env, OFFLOOP_BENCH_QUICK: '1' } : env })
+  if (code !== 0) process.exitCode = code
+  if (isPart) return
+  const { output: version } = await run(`${program} --version`, { quiet: true, env })
+  const node = noun === 'kernels' ? version.trim() : `Node ${version.trim()}`
+  const report = noun === 'kernels' ? `\`\`\`\n${output.trim()}\n\`\`\`` : output
+  const section = { noun, node, commit: revision(), machine: machine(), code, output: report }
+  keep(join(root, 'benchmark/results', triple()), day(), [section])
 }

@@ -1,9 +1,10 @@
-/** What `.ci/run` does: `npm test`, the rest of `ready`, the other Nodes; then one line with the sums of all tests. */
+/** What `.ci/run` does: set up, `npm test`, the rest of `ready`, the other Nodes; then one line with the sums of all tests. */
 
 import { count } from './count.mjs'
 import { run } from './steps.mjs'
 
 const PARTS = [
+  'node scripts/setup.mjs --hooks --browser',
   'npm test',
   'node scripts/ready.mjs rest',
   'npm run --silent test:nodes -- --others',

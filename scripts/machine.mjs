@@ -5,16 +5,31 @@ import { cpus, totalmem } from 'node:os'
 
 /** The day, what was measured (a version) and the commit; and the machine. Two lines. */
 export function origin(what) {
-  const [processor] = cpus()
-  const memory = `${Math.round(totalmem() / 2 ** 30)} GiB`
-  const machine = [processor?.model.trim(), `${cpus().length} cores`, memory, `${process.platform} ${process.arch}`]
-  return `${new Date().toISOString().slice(0, 10)}, ${what}, ${revision()}\n${machine.join(', ')}`
+  return `${day()}, ${what}, ${revision()}\n${machine()}`
 }
 
-function revision() {
+export function day() {
+  return new Date().toISOString().slice(0, 10)
+}
+
+export function machine() {
+  const [processor] = cpus()
+  const memory = `${Math.round(totalmem() / 2 ** 30)} GiB`
+  return [processor?.model.trim(), `${cpus().length} cores`, memory, `${process.platform} ${process.arch}`].join(', ')
+}
+
+export function revision() {
   try {
     return `commit ${execFileSync('git', ['rev-parse', '--short', 'HEAD'], { encoding: 'utf8' }).trim()}`
   } catch {
     return 'no commit'
   }
+}
+
+/** Platform, processor and C library, as the names of prebuilt addons have them. */
+export function triple() {
+  const { platform, arch } = process
+  const isMusl = platform === 'linux' && process.report.getReport().header.glibcVersionRuntime === undefined
+  const abi = { linux: isMusl ? '-musl' : '-gnu', win32: '-msvc' }[platform] ?? ''
+  return `${platform}-${arch}${abi}`
 }

@@ -1,10 +1,12 @@
 /**
  * What `npm start` and `npm test` need, made when it is missing or older than what it is made of.
- * With `--hooks` also the addon that has the test hooks. Without dependencies; a second run takes well under a second.
+ * With `--hooks` also the addon that has the test hooks, with `--browser` a browser for the tests of pages. Without dependencies; a second run takes well under a second.
  */
 
 import { cpSync, existsSync, readdirSync, statSync } from 'node:fs'
 import { join } from 'node:path'
+import { installBrowser } from './browser.mjs'
+import { triple } from './machine.mjs'
 import { env, root, run } from './steps.mjs'
 
 const OLDEST_RUST = [1, 88]
@@ -15,7 +17,8 @@ const LIBRARY =
 
 const HOOKS = 'target/hooks/offloop.hooks.node'
 
-const isAddonOld = isOlder(addonName(), ADDON_SOURCES)
+// The name the loader looks for first.
+const isAddonOld = isOlder(`offloop.${triple()}.node`, ADDON_SOURCES)
 const areHooksOld = process.argv.includes('--hooks') && isOlder(HOOKS, ADDON_SOURCES)
 // Before anything is installed.
 if (isAddonOld || areHooksOld) await checkTools()
@@ -24,6 +27,7 @@ if (isOlder('node_modules/.package-lock.json', ['package-lock.json']))
 if (isAddonOld) await make('building the addon', 'npm run --silent build:addon')
 if (isOlder('dist/index.js', DIST_SOURCES)) await make('building dist', 'npm run --silent build:dist')
 if (areHooksOld) await makeHooks()
+if (process.argv.includes('--browser')) installBrowser()
 
 async function makeHooks() {
   await make(
@@ -55,14 +59,6 @@ async function checkRust(tool) {
     giveUp(`Rust's ${tool} is missing: install Rust ${wanted} or newer with rustup (rustup.rs).`)
   if (major < OLDEST_RUST[0] || (major === OLDEST_RUST[0] && minor < OLDEST_RUST[1]))
     giveUp(`Rust's ${tool} ${major}.${minor} is too old: install Rust ${wanted} or newer (rustup update stable).`)
-}
-
-/** The name the loader looks for first. */
-function addonName() {
-  const { platform, arch } = process
-  const isMusl = platform === 'linux' && process.report.getReport().header.glibcVersionRuntime === undefined
-  const abi = { linux: isMusl ? '-musl' : '-gnu', win32: '-msvc' }[platform] ?? ''
-  return `offloop.${platform}-${arch}${abi}.node`
 }
 
 /** Missing, or older than the newest of its sources. */

@@ -22,6 +22,7 @@ import {
   writeUtf8,
 } from './intrinsics.ts'
 import { check, Source } from './native.ts'
+import { pace } from './pace.ts'
 import { isStream, readStream } from './stream.ts'
 
 /** What results are: accepted by fetch, Blob, fs, streams. */
@@ -231,6 +232,7 @@ async function gatherStream(
     check(source.reserve(toldSize(stream)))
     await readStream(stream, signal, (chunk) => {
       addChunk(source, checkBytes(`a chunk of ${name}`, chunk), transfer)
+      return pace()
     })
   } catch (error) {
     source.clear()

@@ -1,11 +1,11 @@
 /** Rows captured one after the other, to be printed together by a task that needs their bytes. */
 
-import { setImmediate as nextTurn } from 'node:timers/promises'
 import type { Mark, Tape } from './capture/tape.ts'
 import { captureValue } from './capture/walk.ts'
 import { invalidType } from './errors.ts'
-import { isArray, now, propertyOf, truncate } from './intrinsics.ts'
+import { isArray, propertyOf, truncate } from './intrinsics.ts'
 import type { Lexicon, TapeParts } from './native.ts'
+import { pace } from './pace.ts'
 import { readStream } from './stream.ts'
 
 /** Escapes, and numbers longer than most. */
@@ -105,23 +105,9 @@ export async function forEachRow(
 ): Promise<void> {
   if (isArray(rows)) for (let index = 0; index < rows.length; index += 1) void take(rows[index])
   else if (isIterable(rows)) for (const row of rows) void take(row)
-  else if (isAsyncIterable(rows)) await readStream(rows, signal, paced(take))
+  else if (isAsyncIterable(rows)) await readStream(rows, signal, (row) => take(row) ?? pace())
   else throw invalidType(name, 'an iterable or an async iterable', rows)
 }
-
-/** An iterator that never waits for anything would keep the loop until its end. */
-function paced(take: (row: unknown) => Promise<unknown> | undefined): (row: unknown) => Promise<unknown> | undefined {
-  let since = now()
-  return (row) => {
-    const wait = take(row)
-    const time = now()
-    if (wait !== undefined || time - since < TURN_MS) return wait
-    since = time
-    return nextTurn()
-  }
-}
-
-const TURN_MS = 4
 
 function isIterable(value: unknown): value is Iterable<unknown> {
   return hasMethod(value, Symbol.iterator)

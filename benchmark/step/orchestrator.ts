@@ -1,0 +1,60 @@
+/** The process of one orchestrator: its health endpoint, and what the step costs it. */
+
+import { createServer } from 'node:http'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { runStep as runPlain } from '../../examples/orchestrator-plain.ts'
+import { runStep } from '../../examples/orchestrator.ts'
+import { answerTo, listen } from './channel.ts'
+import { INTERVAL_MS, watchLoop, type Sample } from './lag.ts'
+import { plan, taskOf, type Sizes } from './plan.ts'
+import { profile } from './profile.ts'
+
+export type Way = 'plain' | 'offloop'
+
+export interface Order {
+  readonly way: Way
+  readonly url: string
+  readonly folder: string
+  readonly sizes: Sizes
+  /** Say what holds the loop. */
+  readonly profiles: boolean
+}
+
+export interface Felt {
+  readonly samples: readonly Sample[]
+  readonly stepMs: number
+  readonly busyMs: number
+  readonly cpuMs: number
+  /** Of resident memory. */
+  readonly peakBytes: number
+  readonly holds: readonly string[]
+}
+
+let order: Order | undefined
+let tasks: ReturnType<typeof taskOf>[] = []
+
+answerTo('prepare', async (given: Order): Promise<number> => {
+  order = given
+  tasks = plan(given.sizes).map(taskOf)
+  const server = createServer((_, response) => response.end('{"status":"ok"}'))
+  return listen(server)
+})
+
+answerTo('run', async (): Promise<Felt> => {
+  if (order === undefined) throw new Error('nothing is prepared')
+  const { way, url, folder, profiles } = order
+  const run = way === 'plain' ? runPlain : runStep
+  const profiled = profiles ? await profile() : undefined
+  const [start, cpu, loop] = [performance.now(), process.cpuUsage(), performance.eventLoopUtilization()]
+  const watch = watchLoop(start)
+  await run({ url, folder, tasks })
+  const stepMs = performance.now() - start
+  const busyMs = performance.eventLoopUtilization(loop).active
+  const { user, system } = process.cpuUsage(cpu)
+  // What held the loop last is noted when it has ended.
+  await sleep(INTERVAL_MS * 2)
+  const samples = watch.stop()
+  const peakBytes = process.resourceUsage().maxRSS * 1024
+  const holds = (await profiled?.holds(samples, start)) ?? []
+  return { samples, stepMs, busyMs, cpuMs: (user + system) / 1000, peakBytes, holds }
+})

@@ -1,0 +1,49 @@
+/**
+ * A training step with offloop: rollouts of several turns against an inference server that returns routed experts, each
+ * appended to a log when it is over, all of them saved as one batch. `orchestrator-plain.ts` does the same without.
+ */
+
+import { join } from 'node:path'
+import { concatExperts, encode, openJsonl, parse, saveFile, type ExpertsTurn, type RoutedExperts } from 'offloop'
+import { Transcript, type Choice, type Step, type Task } from './transcript.ts'
+
+export async function runStep({ url, folder, tasks }: Step): Promise<void> {
+  const log = await openJsonl(join(folder, 'rollouts.jsonl'))
+  try {
+    const samples = await Promise.all(
+      tasks.map(async (task) => {
+        const { transcript, experts } = await rollOut(url, task)
+        await log.append(transcript.row)
+        return transcript.sample(experts)
+      }),
+    )
+    await saveFile(join(folder, 'batch.msgpack'), samples, { format: 'msgpack', transfer: true })
+  } finally {
+    await log.close()
+  }
+}
+
+async function rollOut(url: string, task: Task): Promise<{ transcript: Transcript; experts: RoutedExperts }> {
+  const transcript = new Transcript(task)
+  const turns: ExpertsTurn[] = []
+  for (const prompt of task.prompts) {
+    const { start, request } = transcript.ask(prompt)
+    const choice = await complete(url, request, start)
+    transcript.answer(choice)
+    turns.push({ experts: choice.routed_experts, start, tokens: transcript.length })
+  }
+  return { transcript, experts: await concatExperts(turns, { tokens: transcript.length, transfer: true }) }
+}
+
+interface Completion {
+  readonly choices: readonly [Choice & { readonly routed_experts: RoutedExperts }]
+}
+
+async function complete(url: string, request: object, start: number): Promise<Completion['choices'][0]> {
+  const response = await fetch(url, { method: 'POST', body: await encode(request) })
+  if (!response.ok || response.body === null) throw new Error(`the server answers ${response.status}`)
+  const { choices } = await parse<Completion>(response.body, {
+    lift: { '/choices/*/routed_experts': { experts: { start } }, '/choices/*/token_ids': 'int32' },
+  })
+  return choices[0]
+}

@@ -1,0 +1,2 @@
+export function browser(): string | undefined
+export function installBrowser(): void
