@@ -183,12 +183,6 @@ export declare class TapeParts {
   addText(text: string, isWide: boolean): Failure | null
   /** Copies bytes too many for a segment. */
   addBytes(bytes: Uint8Array): Failure | null
-  /** A place for bytes that `keep_bytes` or `copy_bytes` puts there. */
-  promiseBytes(): void
-  /** Bytes in memory that was taken from the caller: a view of a whole `ArrayBuffer` that nobody else has. */
-  keepBytes(index: number, memory: Uint8Array): void
-  /** Copies bytes that cannot be taken. */
-  copyBytes(index: number, bytes: Uint8Array): Failure | null
   /** Forgets the long strings from that index on. */
   cutLongs(len: number): void
   /** Forgets everything that no task has taken. */

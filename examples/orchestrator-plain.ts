@@ -9,20 +9,21 @@ export async function runStep({ url, folder, tasks }: Step): Promise<void> {
   const log = await open(join(folder, 'rollouts.jsonl'), 'a')
   try {
     let appended = Promise.resolve()
-    const samples = await Promise.all(
+    await Promise.all(
       tasks.map(async (task) => {
         const { transcript, experts } = await rollOut(url, task)
         // One after the other: large rows are several writes.
         appended = appended.then(() => append(log, transcript.row))
         await appended
-        return transcript.sample(experts)
+        await save(join(folder, `sample-${task.id}.msgpack`), packr.pack(transcript.sample(experts)))
       }),
     )
-    await save(join(folder, 'batch.msgpack'), new Packr({ useRecords: false }).pack(samples))
   } finally {
     await log.close()
   }
 }
+
+const packr = new Packr({ useRecords: false })
 
 async function append(log: FileHandle, row: object): Promise<void> {
   await log.appendFile(`${JSON.stringify(row)}\n`)

@@ -1,6 +1,6 @@
 /**
  * A training step with offloop: rollouts of several turns against an inference server that returns routed experts, each
- * appended to a log when it is over, all of them saved as one batch. `orchestrator-plain.ts` does the same without.
+ * appended to a log when it is over, and saved as a sample of the training batch. `orchestrator-plain.ts` does the same without.
  */
 
 import { join } from 'node:path'
@@ -10,14 +10,13 @@ import { Transcript, type Choice, type Step, type Task } from './transcript.ts'
 export async function runStep({ url, folder, tasks }: Step): Promise<void> {
   const log = await openJsonl(join(folder, 'rollouts.jsonl'))
   try {
-    const samples = await Promise.all(
+    await Promise.all(
       tasks.map(async (task) => {
         const { transcript, experts } = await rollOut(url, task)
         await log.append(transcript.row)
-        return transcript.sample(experts)
+        await saveFile(join(folder, `sample-${task.id}.msgpack`), transcript.sample(experts), { format: 'msgpack' })
       }),
     )
-    await saveFile(join(folder, 'batch.msgpack'), samples, { format: 'msgpack', transfer: true })
   } finally {
     await log.close()
   }

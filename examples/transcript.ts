@@ -3,7 +3,7 @@
 export interface Step {
   /** Of the inference server. */
   readonly url: string
-  /** For `rollouts.jsonl` and `batch.msgpack`. */
+  /** For `rollouts.jsonl`, and the batch: `sample-0.msgpack` and so on. */
   readonly folder: string
   readonly tasks: readonly Task[]
 }
@@ -61,7 +61,7 @@ export class Transcript {
     return { id: this.#id, texts, token_ids: this.#tokens, logprobs: this.#logprobs, reward: this.#reward }
   }
 
-  /** A member of the batch. */
+  /** Of the batch. */
   sample({ data, shape, dtype }: Experts): object {
     const logprobs = this.#logprobs
     return {

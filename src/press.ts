@@ -107,9 +107,9 @@ export class Press {
     return new Sheet(tape, form.layout | Layout.Rows, () => this.#give(tape))
   }
 
-  /** One value, for a task that needs its bytes; with `transfer` its large ones are taken. */
-  sheetOf(value: unknown, form: Form, transfer: boolean): Sheet {
-    const tape = this.#capture(value, form, transfer)
+  /** One value, for a task that needs its bytes. */
+  sheetOf(value: unknown, form: Form): Sheet {
+    const tape = this.#capture(value, form)
     const sheet = new Sheet(tape, form.layout, () => this.#give(tape))
     sheet.size = usualOf(tape, form)
     return sheet
@@ -138,20 +138,16 @@ export class Press {
     this.#idleCount += 1
   }
 
-  #capture(value: unknown, { rules, newline }: Form, transfer = false): Tape {
+  #capture(value: unknown, { rules, newline }: Form): Tape {
     const tape = this.#take()
     tape.rules = rules
-    tape.handed = transfer ? [] : undefined
     try {
       if (!captureValue(tape, value, tape.vocabulary.root)) throw noJson('the value')
       if (newline) tape.row()
-      if (transfer) tape.takeHanded()
       return tape
     } catch (error) {
       this.#give(tape)
       throw error
-    } finally {
-      tape.handed = undefined
     }
   }
 

@@ -21,7 +21,7 @@ export function pageOf(result: Result, origin: string): string {
 <body>
 <main>
 <h1>One training step, and how long the event loop stood still</h1>
-<p class="lead">${sizes.rollouts} rollouts of ${sizes.turns} turns, ${sizeOf(bytes)} of responses with routed experts: read, decoded, concatenated, logged, and saved as one batch. Each line shows how long something that came in at that moment had to wait for the loop: a health check, a token, a timer.</p>
+<p class="lead">${sizes.rollouts} rollouts of ${sizes.turns} turns, ${sizeOf(bytes)} of responses with routed experts: read, decoded, concatenated, logged, and saved as a batch. Each line shows how long something that came in at that moment had to wait for the loop: a health check, a token, a timer.</p>
 ${timeline('plain', plain, scale)}
 ${timeline('offloop', offloop, scale)}
 <table>

@@ -233,14 +233,8 @@ struct Parts {
 
 #[derive(Clone)]
 enum LongMemory {
-    Copied {
-        block: Arc<Block>,
-        len: usize,
-        is_wide: bool,
-    },
+    Copied { block: Arc<Block>, len: usize, is_wide: bool },
     Kept(Arc<Held>),
-    /// Bytes that come when all of the value is captured.
-    Promised,
 }
 
 /// JSON as it is, in memory that nobody writes to.
@@ -330,43 +324,13 @@ impl TapeParts {
     /// Copies bytes too many for a segment.
     #[napi]
     pub fn add_bytes(&self, #[napi(ts_arg_type = "Uint8Array")] bytes: View) -> Option<Failure> {
-        match copied(&bytes) {
-            Ok(copy) => self.parts.borrow_mut().longs.push(copy),
-            Err(failure) => return Some(failure),
-        }
+        let mut block = match RECYCLER.acquire(bytes.len()) {
+            Ok(block) => block,
+            Err(error) => return Some(error.into()),
+        };
+        bytes.copy_to(&mut block);
+        self.add_long(block, bytes.len(), false);
         None
-    }
-
-    /// A place for bytes that `keep_bytes` or `copy_bytes` puts there.
-    #[napi]
-    pub fn promise_bytes(&self) {
-        self.parts.borrow_mut().longs.push(LongMemory::Promised);
-    }
-
-    /// Bytes in memory that was taken from the caller: a view of a whole `ArrayBuffer` that nobody else has.
-    #[napi]
-    pub fn keep_bytes(&self, index: u32, memory: Uint8Array) {
-        self.put(index, LongMemory::Kept(Arc::new(Held::new(memory))));
-    }
-
-    /// Copies bytes that cannot be taken.
-    #[napi]
-    pub fn copy_bytes(
-        &self,
-        index: u32,
-        #[napi(ts_arg_type = "Uint8Array")] bytes: View,
-    ) -> Option<Failure> {
-        match copied(&bytes) {
-            Ok(copy) => self.put(index, copy),
-            Err(failure) => return Some(failure),
-        }
-        None
-    }
-
-    fn put(&self, index: u32, memory: LongMemory) {
-        if let Some(place) = self.parts.borrow_mut().longs.get_mut(index as usize) {
-            *place = memory;
-        }
     }
 
     /// Forgets the long strings from that index on.
@@ -393,12 +357,6 @@ impl TapeParts {
         self.parts.borrow_mut().longs.push(LongMemory::Kept(Arc::clone(&fragment.0)));
         fragment.0.bytes().len() as f64
     }
-}
-
-fn copied(bytes: &View) -> Result<LongMemory, Failure> {
-    let mut block = RECYCLER.acquire(bytes.len())?;
-    bytes.copy_to(&mut block);
-    Ok(LongMemory::Copied { block: Arc::new(block), len: bytes.len(), is_wide: false })
 }
 
 /// What was captured, for any number of tasks. V8 is told of the memory that is not its own.
@@ -500,7 +458,7 @@ impl Parts {
         });
         let longs = self.longs.iter().map(|long| match long {
             LongMemory::Copied { block, .. } => block.len(),
-            LongMemory::Kept(_) | LongMemory::Promised => 0,
+            LongMemory::Kept(_) => 0,
         });
         segments.chain(longs).sum()
     }
@@ -593,7 +551,6 @@ impl LongMemory {
                 Long { bytes: block.get(..*len).unwrap_or_default(), is_wide: *is_wide }
             }
             Self::Kept(memory) => Long { bytes: memory.bytes(), is_wide: false },
-            Self::Promised => Long { bytes: &[], is_wide: false },
         }
     }
 }

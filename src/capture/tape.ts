@@ -25,7 +25,6 @@ import {
   type Lexicon,
   type Slab,
 } from '../native.ts'
-import { takeAll } from '../bytes.ts'
 import type { Vocabulary } from './place.ts'
 import { NO_RULES, type Rules } from './rules.ts'
 
@@ -251,8 +250,6 @@ export class Tape {
   /** Characters of long strings. */
   longSize = 0
   longPackedSize = 0
-  /** Bytes to be taken from the caller, where it hands them over, and their places among the long strings. */
-  handed: { readonly index: number; readonly bytes: Uint8Array }[] | undefined
 
   /** What is written is for JSON alone, or for MessagePack alone. */
   isPart = false
@@ -477,11 +474,7 @@ export class Tape {
     const length = lengthOf(value)
     if (LONG_STRING <= length) {
       this.parts ??= new TapeParts()
-      if (this.handed === undefined) check(this.parts.addBytes(value))
-      else {
-        this.parts.promiseBytes()
-        this.handed.push({ index: this.longs, bytes: value })
-      }
+      check(this.parts.addBytes(value))
       this.longSize += length * growth
       this.longPackedSize += length * packedGrowth
       this.words[this.w++] = LONG_BYTES
@@ -496,18 +489,6 @@ export class Tape {
     // Memory that is gone has no length, and cannot be read.
     if (0 < length) setBytes(this.segment.bytes, value, this.b)
     this.b += length
-  }
-
-  /** Takes the bytes that were met, or copies those that cannot be taken, when no code of the value's can run any more. */
-  takeHanded(): void {
-    const { handed = [], parts } = this
-    if (parts === undefined) return
-    const memories = takeAll(handed.map(({ bytes }) => bytes))
-    for (const [position, { index, bytes }] of handed.entries()) {
-      const memory = memories[position] ?? null
-      if (memory === null) check(parts.copyBytes(index, bytes))
-      else parts.keepBytes(index, bufferFrom(memory))
-    }
   }
 
   /** JSON as it is. */

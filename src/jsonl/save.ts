@@ -14,23 +14,14 @@ import {
   type Form,
 } from '../forms.ts'
 import { dropSaved, FileDurability, saveBytes, SavedFile, saveSheet, unwrap } from '../native.ts'
-import {
-  checkKeys,
-  choose,
-  readBoolean,
-  readInteger,
-  readSignal,
-  tableOf,
-  type BytesInput,
-  type Cancellable,
-} from '../options.ts'
+import { checkKeys, choose, readInteger, readSignal, tableOf, type Cancellable } from '../options.ts'
 import { run } from '../pool.ts'
 import { Press, shared } from '../press.ts'
 import { forEachRow, type Sheet } from '../sheet.ts'
 import { MOST_MODE, readDurability, type Durability } from './durability.ts'
 import { readPath } from './path.ts'
 
-export interface SaveOptions extends Cancellable, BytesInput {
+export interface SaveOptions extends Cancellable {
   /** 'jsonl' takes an iterable or async iterable of rows, 'bytes' a Uint8Array. @default 'json' */
   readonly format?: 'json' | 'jsonl' | 'msgpack' | 'bytes' | undefined
   /** @default 'full' */
@@ -44,8 +35,7 @@ export interface SaveOptions extends Cancellable, BytesInput {
 /**
  * Writes `path` so that a crash leaves either the old file or the whole new one: temporary file, sync, rename, directory sync.
  * Values are captured on the JS thread, rows of an async iterable as they arrive, no more than a few megabytes ahead of the
- * disk; the rest is done off it. With `transfer`, bytes of 256 KiB and more are taken instead, those within a value too, and
- * are empty when this returns; rows are always copied. The temporary stands in the same folder and is gone where this rejects; a bad row rejects it.
+ * disk; the rest is done off it. The temporary stands in the same folder and is gone where this rejects; a bad row rejects it.
  */
 export async function saveFile(
   path: string | URL,
@@ -57,42 +47,37 @@ export async function saveFile(
   const save = choose('options.format', options.format, FORMATS, saveJson)
   const durability = readDurability(options.durability, FileDurability.Full)
   const mode = readInteger('options.mode', options.mode, 0, MOST_MODE)
-  const transfer = readBoolean('options.transfer', options.transfer, false)
   const signal = readSignal(options.signal)
-  signal?.throwIfAborted()
-  const { encode } = options
-  return { bytes: await save(new SavedFile(name, mode, durability), value, { encode, transfer, signal }) }
+  return { bytes: await save(new SavedFile(name, mode, durability), value, options.encode, signal) }
 }
 
-const KEYS = tableOf({ format: true, durability: true, mode: true, encode: true, transfer: true, signal: true })
+const KEYS = tableOf({ format: true, durability: true, mode: true, encode: true, signal: true })
 
-interface Ways {
-  readonly encode: SaveOptions['encode']
-  readonly transfer: boolean
-  readonly signal: AbortSignal | undefined
-}
+type Save = (
+  file: SavedFile,
+  value: unknown,
+  encode: SaveOptions['encode'],
+  signal: AbortSignal | undefined,
+) => Promise<number>
 
-type Save = (file: SavedFile, value: unknown, ways: Ways) => Promise<number>
-
-const saveJson: Save = (file, value, ways) => {
-  const { encode = {} } = ways
+const saveJson: Save = (file, value, encode = {}, signal) => {
   checkKeys(encode, SYNC_KEYS, 'options.encode')
-  return saveValue(file, value, readForm(encode), ways)
+  return saveValue(file, value, readForm(encode), signal)
 }
 
-const saveMsgpack: Save = (file, value, ways) => {
-  refuse(ways.encode)
-  return saveValue(file, value, { ...DEFAULT_FORM, rules: MSGPACK_RULES, layout: readMsgpackLayout({}) }, ways)
-}
-
-const saveGiven: Save = async (file, value, { encode, transfer, signal }) => {
+const saveMsgpack: Save = (file, value, encode, signal) => {
   refuse(encode)
-  const source = sourceOf(gatherBytes(checkBytes('value', value), transfer))
+  return saveValue(file, value, { ...DEFAULT_FORM, rules: MSGPACK_RULES, layout: readMsgpackLayout({}) }, signal)
+}
+
+const saveGiven: Save = async (file, value, encode, signal) => {
+  refuse(encode)
+  const source = sourceOf(gatherBytes(checkBytes('value', value), false))
   file.end()
   return unwrap(await run((stop) => saveBytes(file, source, stop), { lane: 'files', signal }))
 }
 
-const saveRows: Save = async (file, value, { encode = {}, signal }) => {
+const saveRows: Save = async (file, value, encode = {}, signal) => {
   checkKeys(encode, ROW_KEYS, 'options.encode')
   const rows = new RowsFile(file, readRowForm(encode), signal)
   try {
@@ -110,8 +95,8 @@ function refuse(encode: SaveOptions['encode']): void {
   if (encode !== undefined) throw invalidValue('options.encode', 'is of JSON, which this format is not', encode)
 }
 
-function saveValue(file: SavedFile, value: unknown, form: Form, { transfer, signal }: Ways): Promise<number> {
-  const sheet = shared.sheetOf(value, form, transfer)
+function saveValue(file: SavedFile, value: unknown, form: Form, signal: AbortSignal | undefined): Promise<number> {
+  const sheet = shared.sheetOf(value, form)
   file.end()
   return write(file, sheet, form.gap, signal)
 }
