@@ -176,7 +176,7 @@ async function compare(ways: readonly Way[], count: number): Promise<string> {
 
 /** The report's sections. */
 export async function writing(): Promise<string[]> {
-  const durable = await compare(DURABLE, QUICK ? 640 : 6400)
+  const durable = await compare(DURABLE, QUICK ? 640 : 25_600)
   const volatile = await compare(VOLATILE, QUICK ? 10_000 : 100_000)
   return [
     '## Appending',
