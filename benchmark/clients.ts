@@ -22,7 +22,7 @@ import { OffloopClient } from '../examples/langsmith-client.ts'
 import { OffloopExporter } from '../examples/otlp-exporter.ts'
 import { TraceQueue, type Call } from '../examples/trace-queue.ts'
 import { many, Random } from './documents.ts'
-import { compose, median, report, sum, swept, table, takeTurns, type Contender } from './measure.ts'
+import { median, report, sum, swept, table, takeTurns, type Contender } from './measure.ts'
 
 const IS_QUICK = process.env['OFFLOOP_BENCH_QUICK'] !== undefined
 const TURNS = {
@@ -242,6 +242,5 @@ const sections = [
   `## Recording a call\n\nWhat \`record\` of examples/trace-queue.ts takes of the thread, and JSON.stringify of the same call; medians of ${RECORDS}; the goal is 1/10.`,
   recording,
 ]
-if (IS_QUICK) console.log(compose('Trace clients', sections))
-else report('Trace clients', sections)
+report('Trace clients', sections)
 process.exit()

@@ -16,7 +16,7 @@ async function withTmpfs(t: ExecutionContext, options: string, use: (folder: str
   const mounted = spawnSync('mount', ['-t', 'tmpfs', '-o', options, 'offloop-test', folder], { encoding: 'utf8' })
   if (mounted.status !== 0) {
     rmSync(folder, { recursive: true })
-    leaveOut(t, `no tmpfs can be mounted: ${mounted.stderr.trim()}`)
+    leaveOut(t, `no tmpfs can be mounted: ${mounted.error?.message ?? mounted.stderr.trim()}`)
     return
   }
   try {
