@@ -1,4 +1,4 @@
-import { spawn } from 'node:child_process'
+import { spawn, type ChildProcessByStdio } from 'node:child_process'
 import { once } from 'node:events'
 import {
   closeSync,
@@ -12,7 +12,7 @@ import {
 } from 'node:fs'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
-import type { Writable } from 'node:stream'
+import type { Readable, Writable } from 'node:stream'
 import test from 'ava'
 import { repair } from '../../src/index.ts'
 import {
@@ -32,7 +32,7 @@ import { isFull, seed } from './extent.ts'
 import { expect } from './ledger.ts'
 import { leaveOut } from './leave-out.ts'
 import { play, programEnv, programPath } from './programs.ts'
-import type { Event } from './programs/disk.ts'
+import type { Disk, Event } from './programs/disk.ts'
 import type { Acknowledged, Outage } from './programs/outage.ts'
 import { contentOf, draws, rowText } from './programs/rows.ts'
 
@@ -75,7 +75,11 @@ class Promises {
   }
 }
 
-/** Writes until the power is cut, some time after so many things were acknowledged; returns what of those is lost. */
+/**
+ * Writes until the power is cut, some time after so many things were acknowledged; returns what of those is lost. What is told
+ * while the power is cut does not count: nobody is left to tell then, and a sync that is under way on a file system that is shut
+ * down may return as if it had been done.
+ */
 async function cut(
   folder: string,
   system: FileSystem,
@@ -90,7 +94,7 @@ async function cut(
   const last = 1 + draw(LOGS * 4)
   const outage: Outage = { folder: join(mounted, 'data'), durability, logs: LOGS }
   const { lines, stderr } = await play('outage', outage, (line, child) => {
-    if (line.startsWith('ended')) return
+    if (last <= promises.count || line.startsWith('ended')) return
     promises.add(JSON.parse(line))
     child.stdin.write('\n')
     // It goes on meanwhile.
@@ -136,44 +140,62 @@ interface Recorded {
   readonly acknowledged: readonly { readonly when: number; readonly what: Acknowledged }[]
 }
 
+/** A disk that records, in a process of its own: this one waits for mounts. */
+class Recorder {
+  readonly #child: ChildProcessByStdio<Writable, Readable, null>
+  readonly #lines: AsyncIterator<string>
+
+  constructor(disk: Disk) {
+    const env = { ...programEnv, OFFLOOP_ROUND: JSON.stringify(disk) }
+    this.#child = spawn(process.execPath, [programPath('disk')], { env, stdio: ['pipe', 'pipe', 'inherit'] })
+    this.#lines = createInterface(this.#child.stdout)[Symbol.asyncIterator]()
+  }
+
+  async start(): Promise<void> {
+    expect((await this.#lines.next()).value === 'mounted', 'the disk is mounted')
+  }
+
+  async ask(question: 'count' | 'record'): Promise<number> {
+    this.#child.stdin.write(`${question}\n`)
+    return Number((await this.#lines.next()).value)
+  }
+
+  async end(): Promise<void> {
+    const closed = once(this.#child, 'close')
+    this.#child.kill('SIGKILL')
+    await closed
+  }
+}
+
 /** A session on a disk that records. */
 async function recordOn(folder: string, system: FileSystem, durability: Outage['durability']): Promise<Recorded> {
-  const [disk, mounted, record] = [join(folder, 'disk'), join(folder, 'mounted'), join(folder, 'record')]
-  writeFileSync(disk, '')
+  const [path, mounted, record] = [join(folder, 'disk'), join(folder, 'mounted'), join(folder, 'record')]
+  writeFileSync(path, '')
   mkdirSync(mounted, { recursive: true })
-  const settings = { path: disk, size: system.size, record }
-  const child = spawn(process.execPath, [programPath('disk')], {
-    env: { ...programEnv, OFFLOOP_ROUND: JSON.stringify(settings) },
-    stdio: ['pipe', 'pipe', 'inherit'],
-  })
-  const lines = createInterface(child.stdout)[Symbol.asyncIterator]()
-  const next = async (): Promise<string> => String((await lines.next()).value)
-  const ask = async (question: string): Promise<number> => {
-    child.stdin.write(`${question}\n`)
-    return Number(await next())
+  const recorder = new Recorder({ path, size: system.size, record })
+  try {
+    await recorder.start()
+    const device = attach(path)
+    format(device, system)
+    mount(device, mounted, system.options)
+    const start = await recorder.ask('count')
+    const acknowledged: { readonly when: number; readonly what: Acknowledged }[] = []
+    const note = async (what: Acknowledged, words: Writable): Promise<void> => {
+      acknowledged.push({ when: await recorder.ask('count'), what })
+      words.write('\n')
+    }
+    const outage: Outage = { folder: join(mounted, 'data'), durability, logs: LOGS }
+    const { stderr } = await play('outage', outage, (line, { stdin }) => void note(JSON.parse(line), stdin))
+    expect(stderr === '' && acknowledged.length === LOGS * 5, `all is acknowledged: ${stderr}`)
+    await recorder.ask('record')
+    unmount(mounted)
+    detach(device)
+    unmount(path)
+    const events: readonly Event[] = JSON.parse(readFileSync(record, 'utf8'))
+    return { events, data: readFileSync(`${record}.data`), start, acknowledged }
+  } finally {
+    await recorder.end()
   }
-  expect((await next()) === 'mounted', 'the disk is mounted')
-  const device = attach(disk)
-  format(device, system)
-  mount(device, mounted, system.options)
-  const start = await ask('count')
-  const acknowledged: { readonly when: number; readonly what: Acknowledged }[] = []
-  const note = async (what: Acknowledged, words: Writable): Promise<void> => {
-    acknowledged.push({ when: await ask('count'), what })
-    words.write('\n')
-  }
-  const outage: Outage = { folder: join(mounted, 'data'), durability, logs: LOGS }
-  const { stderr } = await play('outage', outage, (line, writer) => {
-    void note(JSON.parse(line), writer.stdin)
-  })
-  expect(stderr === '' && acknowledged.length === LOGS * 5, `all is acknowledged: ${stderr}`)
-  await ask('record')
-  unmount(mounted)
-  detach(device)
-  unmount(disk)
-  child.stdin.end()
-  await once(child, 'close')
-  return { events: JSON.parse(readFileSync(record, 'utf8')), data: readFileSync(`${record}.data`), start, acknowledged }
 }
 
 const BLOCK = 4096
@@ -240,15 +262,15 @@ async function enumerate(
   const durable = new Image()
   let pending: Event[] = []
   let [states, lacking] = [0, 0]
-  for (const [index, event] of events.entries()) {
-    if (event.length !== 0) pending.push(event)
-    else {
+  for (let count = 0; count <= events.length; count += 1) {
+    const event = events[count - 1]
+    if (event?.length === 0) {
       for (const write of pending) durable.write(write, data)
       pending = []
-    }
-    if (index < start) continue
+    } else if (event !== undefined) pending.push(event)
+    if (count < start) continue
     const promises = new Promises()
-    for (const { when, what } of acknowledged) if (when <= index + 1) promises.add(what)
+    for (const { when, what } of acknowledged) if (when <= count) promises.add(what)
     for (const [fate, decide] of Object.entries(FATES)) {
       if (pending.length === 0 && fate !== 'all') continue
       const isKept = decide(draw)

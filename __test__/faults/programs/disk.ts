@@ -118,8 +118,11 @@ const request = Buffer.alloc(MOST_WRITTEN + BLOCK)
 
 function serve(): void {
   read(device, request, 0, request.length, null, (error, length) => {
-    // It is unmounted.
-    if (error !== null) return
+    if (error !== null) {
+      // Unmounted; otherwise somebody has given up waiting for an answer.
+      if (error.code !== 'ENODEV') serve()
+      return
+    }
     const body = request.subarray(HEADER, length)
     const answered = answer(request.readUInt32LE(4), body)
     const unique = request.readBigUInt64LE(8)
