@@ -94,9 +94,10 @@ async function cut(
   const last = 1 + draw(LOGS * 4)
   const outage: Outage = { folder: join(mounted, 'data'), durability, logs: LOGS }
   const { lines, stderr } = await play('outage', outage, (line, child) => {
-    if (last <= promises.count || line.startsWith('ended')) return
-    promises.add(JSON.parse(line))
+    if (line.startsWith('ended')) return
     child.stdin.write('\n')
+    if (last <= promises.count) return
+    promises.add(JSON.parse(line))
     // It goes on meanwhile.
     if (promises.count === last) cutPower(mounted)
   })
