@@ -85,7 +85,8 @@ export class Press {
     try {
       tape.rules = form.rules
       const lines = new Lines(tape, onBad)
-      await forEachRow('rows', rows, signal, (row) => lines.add(row))
+      const reading = forEachRow('rows', rows, signal, (row) => lines.add(row))
+      if (reading !== undefined) await reading
       // A row may have aborted it.
       signal?.throwIfAborted()
       if (tape.hasNothing) {

@@ -95,18 +95,19 @@ export function noJson(what: string): TypeError {
 
 /**
  * Those of an iterable all before this returns; those of a stream as they arrive, where `take` may have it wait, and the loop
- * turns every few milliseconds however fast they come. What `take` throws ends the stream.
+ * turns every few milliseconds however fast they come: then this gives what to wait for. What `take` throws ends the stream.
  */
-export async function forEachRow(
+export function forEachRow(
   name: string,
   rows: unknown,
   signal: AbortSignal | undefined,
   take: (row: unknown) => Promise<unknown> | undefined,
-): Promise<void> {
+): Promise<void> | undefined {
   if (isArray(rows)) for (let index = 0; index < rows.length; index += 1) void take(rows[index])
   else if (isIterable(rows)) for (const row of rows) void take(row)
-  else if (isAsyncIterable(rows)) await readStream(rows, signal, (row) => take(row) ?? pace())
+  else if (isAsyncIterable(rows)) return readStream(rows, signal, (row) => take(row) ?? pace())
   else throw invalidType(name, 'an iterable or an async iterable', rows)
+  return undefined
 }
 
 function isIterable(value: unknown): value is Iterable<unknown> {
