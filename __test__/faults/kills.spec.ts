@@ -33,7 +33,9 @@ interface Place {
 }
 
 function placeOf(draw: Draw): Place {
-  return { ledger: new Ledger(makeFile('')), policies: draw(3) === 0 ? ['isolate'] : ['quarantine', 'truncate'] }
+  if (draw(3) !== 0) return { ledger: new Ledger(makeFile('')), policies: ['quarantine', 'truncate'] }
+  // Two isolated rows and no whole one are not told from a file that is no JSONL.
+  return { ledger: new Ledger(makeFile('"first"\n')), policies: ['isolate'] }
 }
 
 function roundOf(draw: Draw, places: readonly Place[], firstRun: number): Round {

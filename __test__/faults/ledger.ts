@@ -36,7 +36,7 @@ interface Repaired {
 export class Ledger {
   readonly path: string
   /** What is known to be in the file, before what is torn. */
-  #known: Buffer = Buffer.alloc(0)
+  #known: Buffer
   #torn: Buffer = Buffer.alloc(0)
   /** Of the torn row, what it would be. */
   #whole = ''
@@ -49,6 +49,9 @@ export class Ledger {
 
   constructor(path: string) {
     this.path = path
+    this.#known = readFileSync(path)
+    this.#start = this.#known.length
+    this.#acknowledgedEnd = this.#known.length
   }
 
   /** Looks at the file that a writer left behind. Throws where it is not what it must be. */
