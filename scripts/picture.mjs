@@ -9,7 +9,7 @@ import { browser } from './browser.mjs'
 import { root } from './steps.mjs'
 
 /** As wide as the page at most; as high as its timelines. */
-const SIZE = '1000,660'
+const SIZE = '1000,690'
 /** Blink's numbers of `prefers-color-scheme`. */
 const SCHEMES = { dark: 0, light: 1 }
 
