@@ -201,7 +201,8 @@ export async function longestBlocks(contenders: readonly Contender[], calls: num
   }))
 }
 
-async function longestOf(run: Contender['run']): Promise<number> {
+/** The longest single block while `run` is under way. */
+export async function longestOf(run: Contender['run']): Promise<number> {
   // The call begins where the loop calls back for I/O: `note` comes right behind, and then what the call waits for.
   await stat('.')
   let longest = 0

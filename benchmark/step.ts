@@ -7,7 +7,7 @@
 
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { totalmem, tmpdir } from 'node:os'
-import { join } from 'node:path'
+import { join, relative } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { parseArgs } from 'node:util'
 import { origin } from '../scripts/machine.mjs'
@@ -66,7 +66,7 @@ async function main(): Promise<void> {
   const path = join(flags.out, 'step.html')
   writeFileSync(path, pageOf(result, origin(`offloop ${version}, Node ${process.version}`)))
   if (flags.json) writeFileSync(join(flags.out, 'step.json'), `${JSON.stringify(result)}\n`)
-  console.log(`\nBoth wrote the same rows, batch and experts. The page: ${path}`)
+  console.log(`\nBoth wrote the same rows, batch and experts. The page: ${relative('.', path)}`)
 }
 
 function readSizes(): Sizes {

@@ -8,7 +8,7 @@ import { setImmediate as nextTurn } from 'node:timers/promises'
 import { pack } from 'msgpackr'
 import { saveFile } from '../../src/index.ts'
 import { Random } from '../documents.ts'
-import { median, swept, table } from '../measure.ts'
+import { longestOf, median, swept, table } from '../measure.ts'
 
 const QUICK = process.env['OFFLOOP_BENCH_QUICK'] !== undefined
 const ROUNDS = QUICK ? 1 : 3
@@ -92,29 +92,15 @@ interface Took {
 
 async function took({ save }: Way, path: string, rollouts: readonly Rollout[]): Promise<Took> {
   await swept()
-  let last = performance.now()
-  let longest = 0
-  let isSaved = false
-  const note = (): void => {
-    const now = performance.now()
-    longest = Math.max(longest, now - last)
-    last = now
-    if (!isSaved) setImmediate(note)
-  }
   const cpu = process.cpuUsage()
   const since = performance.now()
   const before = performance.eventLoopUtilization()
-  const saved = save(path, rollouts)
-  await saved
+  await save(path, rollouts)
   const busy = performance.eventLoopUtilization(before).active
   const wall = performance.now() - since
   const { user, system } = process.cpuUsage(cpu)
   // Turning the loop without pause makes it busy: in a run of its own.
-  last = performance.now()
-  setImmediate(note)
-  await save(path, rollouts)
-  isSaved = true
-  note()
+  const longest = await longestOf(() => save(path, rollouts))
   const { size } = statSync(path)
   rmSync(path)
   return { busy, wall, cpu: (user + system) / 1000, longest, size }
