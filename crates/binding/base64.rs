@@ -1,7 +1,7 @@
 use std::cell::RefCell;
 use std::ops::Range;
 use std::result::Result;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use napi::bindgen_prelude::{AsyncTask, Either, Uint8Array};
 use napi::{Env, JsString};
@@ -9,6 +9,7 @@ use napi_derive::napi;
 use offloop_base64::{Alphabet, DecodeError, Decoder, Mode, encode_into};
 
 use crate::failure::{Cause, Failure};
+use crate::lock::lock;
 use crate::memory::{Held, View};
 use crate::result::{clear_rest, prepare};
 use crate::source::{Segment, Source, latin1_of, recycle};
@@ -101,7 +102,7 @@ impl Work for Decode {
     type Done = f64;
 
     fn run(&mut self, flag: &Flag) -> Result<f64, Failure> {
-        let mut progress = self.progress.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut progress = lock(&self.progress);
         progress.decode(&self.text, self.out.bytes_mut(), self.last, flag)
     }
 

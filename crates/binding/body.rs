@@ -2,7 +2,7 @@ use std::fmt::Write;
 use std::mem;
 use std::ops::Range;
 use std::result::Result;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use napi::bindgen_prelude::{AsyncTask, Either, Uint8Array};
 use napi_derive::napi;
@@ -17,6 +17,7 @@ use offloop_memory::Block;
 use crate::base64::{Base64Alphabet, Base64Mode, Progress};
 use crate::experts::{ExpertsHints, Known};
 use crate::failure::{Cause, Failure};
+use crate::lock::lock;
 use crate::memory::{Held, RECYCLER};
 use crate::result::{clear_rest, prepare};
 use crate::source::{Segment, Source, recycle};
@@ -151,10 +152,6 @@ impl Text {
             (None, None) => &[],
         }
     }
-}
-
-fn lock(state: &Shared) -> MutexGuard<'_, State> {
-    state.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 #[napi]

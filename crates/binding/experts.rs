@@ -1,7 +1,7 @@
 use std::mem;
 use std::ops::Range;
 use std::result::Result;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use napi::bindgen_prelude::{
     ArrayBuffer, AsyncTask, Either, Either3, Float64ArraySlice, Null, Uint8Array,
@@ -15,6 +15,7 @@ use offloop_experts::{
 };
 
 use crate::failure::{Cause, Failure};
+use crate::lock::lock;
 use crate::memory::{Held, Lent, View};
 use crate::result::prepare;
 use crate::source::{Segment, Source, recycle};
@@ -583,10 +584,6 @@ impl ExpertsTurns {
     pub fn clear(&self) {
         drop(mem::take(&mut *lock(&self.state)));
     }
-}
-
-fn lock(state: &Mutex<State>) -> MutexGuard<'_, State> {
-    state.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Looks at all of the turns that are not known yet.

@@ -2,7 +2,7 @@ use std::cell::{Cell, RefCell};
 use std::mem;
 use std::rc::Rc;
 use std::result::Result;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use napi::bindgen_prelude::{AsyncTask, Either, Function, ObjectFinalize, Uint8Array};
 use napi::{Env, JsString};
@@ -17,6 +17,7 @@ use sha2::{Digest, Sha256};
 
 use crate::failure::{Cause, Failure};
 use crate::guard::guard;
+use crate::lock::lock;
 use crate::memory::{Held, IdleSegment, RECYCLER, View, acquire};
 use crate::result::{Growing, clear_rest, prepare};
 use crate::source::block_of;
@@ -219,12 +220,6 @@ pub struct TapeParts {
 #[derive(Clone, Default)]
 struct Spill(Arc<Mutex<Option<Block>>>);
 
-impl Spill {
-    fn lock(&self) -> MutexGuard<'_, Option<Block>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
 #[derive(Clone, Default)]
 struct Parts {
     segments: Vec<(Arc<SegmentMemory>, Counts)>,
@@ -343,7 +338,7 @@ impl TapeParts {
     #[napi]
     pub fn clear(&self) {
         drop(self.parts.take());
-        drop(self.spill.lock().take());
+        drop(lock(&self.spill.0).take());
     }
 
     fn add_long(&self, block: Block, len: usize, is_wide: bool) {
@@ -576,7 +571,7 @@ impl Work for Encode {
         // It may have asked for more room than it then needed.
         match (self.out.bytes_mut().get_mut(..len), block.get(..len)) {
             (Some(out), Some(json)) => out.copy_from_slice(json),
-            _ => *self.spill.lock() = Some(block),
+            _ => *lock(&self.spill.0) = Some(block),
         }
         clear_rest(self.out.bytes_mut(), len, flag)?;
         Ok(len as f64)
@@ -671,7 +666,7 @@ impl Work for TakeSpill {
     type Done = f64;
 
     fn run(&mut self, flag: &Flag) -> Result<f64, Failure> {
-        let block = self.spill.lock().take();
+        let block = lock(&self.spill.0).take();
         let out = self.out.bytes_mut();
         let Some(text) = block.as_ref().and_then(|block| block.get(..out.len())) else {
             return Err(Failure::new(Cause::Internal, "there is no such spill"));
