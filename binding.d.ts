@@ -14,190 +14,206 @@ export declare class Base64Decoder {
   constructor(mode: Base64Mode, alphabet: Base64Alphabet)
 }
 
-/** A body on its way through two tasks: one looks at it, one fills the memory that was made meanwhile. */
-export declare class BodyText {
-  /**
-   * `pointers`, what is made of the values there, and what is known of routed experts there; whether values of another
-   * type stay as they are.
-   */
-  constructor(pointers: Array<string>, lifts: Array<Lift>, hints: Array<ExpertsHints>, keeps: boolean)
-  /** The first pointer that is none, if there is one: nothing is found then. */
-  get wrongPointer(): WrongPointer | null
-  /**
-   * As JSON: the sizes of the memory to be made; and of each value the path, the index of its pointer, the index of
-   * its memory, where in that it begins, and of routed experts their shape, dtype and start.
-   */
-  describe(): string
-  /** How long the values are that were filled, in their order. */
-  lengths(): Array<number>
-  /** Gives everything back that no task has. */
-  clear(): void
-}
-
-/** Turns on their way through a task, or two where one must look at what they are first. */
+/** The turns of one call, on their way through one task, or through two if one must scan them first. */
 export declare class ExpertsTurns {
   /**
-   * What came with each turn: nine numbers, NaN where nothing did. The form (none of a turn without experts); of its
-   * shape, how many dimensions it has and the first three; its dtype, its start; and by the caller, its start, and the
-   * sample's tokens at its end.
+   * Takes nine numbers for each turn; NaN stands for a number that is absent.
+   *
+   * | index | number |
+   * |---|---|
+   * | 0 | `ExpertsFormat`; NaN for a turn without experts |
+   * | 1 | dimensions of the declared shape |
+   * | 2, 3, 4 | the first three dimensions |
+   * | 5 | declared `NativeDtype` |
+   * | 6 | declared start |
+   * | 7 | start that the caller gave |
+   * | 8 | tokens of the sample when the turn ended |
    */
-  constructor(hints: ExpertsHints, told: Float64Array, isChain: boolean)
-  /** The bytes of a turn: the last `size` that `source` gathered. */
-  put(index: number, source: Source, size: number): void
-  /** Bytes that come later, each in the place of its turn: what they hold, as far as their beginning tells it. */
+  constructor(hints: NativeHints, numbers: Float64Array, isChain: boolean)
+  /** Notes the bytes of a turn: the last `size` that `source` gathered. */
+  put(index: number, source: InputBytes, size: number): void
+  /** Resolves turns whose bytes the caller still has, as far as their headers allow. `bytes` has one item for each turn. */
   announce(bytes: (Uint8Array | null)[]): Failure | null
-  /** Memory that was taken from the caller, each in the place of its turn. `keeper` keeps all of it from being collected. */
-  take(source: Source, keeper: Uint8Array, memories: Array<ArrayBuffer | undefined | null>): void
-  /** Where all of them go, by `rules`; or the one that there is, as it is. Null where a task must look at them first. */
-  plan(source: Source, rules?: ExpertsRules | undefined | null): Planned | Failure | null
-  /** Gives everything back that no task has. */
+  /** Takes memory from the caller, one item for each turn. `keeper` keeps all of it from being collected. */
+  take(source: InputBytes, keeper: Uint8Array, memories: Array<ArrayBuffer | undefined | null>): void
+  /**
+   * Plans where the rows go: by `config`, or unchanged for a payload that is decoded alone. Returns null if a task must
+   * scan the turns first.
+   */
+  plan(source: InputBytes, config?: NativeConcatConfig | undefined | null): ExpertsLayout | Failure | null
+  /** Drops everything that no task has taken. */
   clear(): void
 }
 
-/** JSON as it is, in memory that nobody writes to. */
-export declare class Fragment {
-  constructor(memory: Uint8Array)
-  /** Why it is no JSON, if it is not. */
-  check(): Failure | null
-}
-
-/** What was captured, for any number of tasks. V8 is told of the memory that is not its own. */
-export declare class KeptParts {
-  /** Takes them from `tape`. */
-  constructor(tape: TapeParts)
-  /** Bytes that are held. */
-  get size(): number
-  /** The same parts, for one task. */
-  share(): TapeParts
-  /** Forgets them. */
+/**
+ * Gathers an input on the JS thread, until a task takes it.
+ *
+ * All methods take `&self`. napi keeps the borrow of a task's argument until the task has settled, and a caller that
+ * gave up may call [`InputBytes::clear`] before that.
+ */
+export declare class InputBytes {
+  constructor()
+  /** Number of bytes gathered. */
+  get length(): number
+  /** Makes room for `size` more bytes in one block. */
+  reserve(size: number): Failure | null
+  /** Copies the bytes of a chunk. */
+  copy(chunk: Uint8Array): Failure | null
+  /**
+   * Adds a chunk without a copy. It views a whole `ArrayBuffer` that was taken from the caller, so nobody else has
+   * it.
+   */
+  take(chunk: Uint8Array): void
+  /** Copies the low byte of each character of a string. */
+  copyText(text: string): Failure | null
+  /** Releases all bytes that no task has taken. */
   clear(): void
 }
 
-/** JSON text that the tapes of one encoder refer to by number. */
+/** JSON text that the tapes of one encoder refer to by index. */
 export declare class Lexicon {
   constructor()
-  /** The number of the text; -1 when the lexicon is full. */
+  /** Adds a text; returns its index, or -1 if the lexicon is full. */
   add(text: string): number
 }
 
-/** A file that rows are appended to, from when it was opened until it is closed. */
+/** Compiled `lift` option. */
+export declare class LiftPointers {
+  /**
+   * Compiles the pointers. `kinds` and `hints` belong to the pointer of the same index. `keeps_mismatches` leaves
+   * values of another type in the body.
+   */
+  constructor(pointers: Array<string>, kinds: Array<string>, hints: (NativeHints | null)[], keepsMismatches: boolean)
+  /** The first invalid pointer, if there is one. No value matches then. */
+  get wrongPointer(): WrongPointer | null
+}
+
+/** A file that rows are appended to. */
 export declare class LogFile {
   constructor()
   /**
-   * Sees to it that the group that was launched last is written: waits for its task if that has begun, else writes it. The
-   * task still tells what became of it. Tells why nothing more may be written.
+   * Ensures that the group that was launched last is written. If its task runs, this waits for it; else this writes the
+   * group. The task reports the result in either case. Returns why nothing more may be written.
    */
   finish(): Failure | null
 }
 
-/** Parts of pages, one behind the other. */
+/** Slices of pages in the order of a body. */
 export declare class Pieces {
   constructor()
-  /** The bytes of a page from `start` to `end`. */
+  /** Adds the bytes of a page from `start` to `end`. */
   add(page: PrintedPage, start: number, end: number): void
 }
 
-/** The JSON of items, each with a comma behind it, in recycled memory. */
+/** The JSON of a page's items, each followed by a comma, in recycled memory. */
 export declare class PrintedPage {
   constructor()
-  /** Gives its memory back, once no task reads it. */
+  /** Gives the memory back, once no task reads it. */
   release(): void
 }
 
-/** JavaScript's end. */
-export declare class Progress {
-  constructor()
-  get bytes(): number
-  /** Zero before the task has begun. */
-  get total(): number
-  /** Where the task counts them. */
-  get rows(): number
+/** Raw JSON in memory that nobody writes to. */
+export declare class RawJsonBytes {
+  constructor(memory: Uint8Array)
+  /** Returns a failure if the bytes are invalid JSON. */
+  check(): Failure | null
 }
 
-/** The rows of a file, read a batch at a time. */
+/** The rows of a file, read one batch at a time. */
 export declare class RowsReader {
-  /** Of the file at `path`: from `from` on, the `last` alone; the values of `fields`, or bytes; some `block` bytes at a time. */
-  constructor(path: string, from: number, last: number | undefined | null, fields: Array<string> | undefined | null, block: number)
-  /** The first of the fields that is no pointer, if there is one. */
+  constructor(input: ReadInput)
+  /** The first of the fields that is not a valid JSON Pointer. */
   get wrongPointer(): WrongPointer | null
+  /** Closes the file. */
   close(): void
 }
 
-/** A file that is written beside the one it is to replace. */
+/** A file that is written beside the one it replaces. */
 export declare class SavedFile {
-  constructor(path: string, mode: number | undefined | null, durability: FileDurability)
-  /** With what is written next, the file takes its place. */
+  constructor(path: string, mode: number | undefined | null, durability: DurabilityName)
+  /** Makes the next write the last one: it replaces the old file. */
   end(): void
 }
 
+/** A scanned body on its way to the second task. */
+export declare class ScannedBody {
+  /** Returns the plan as JSON: see `BodyPlan::describe`. A second call returns an empty text. */
+  takePlan(): string
+  /** Releases the memory of the body, unless the second task has it. */
+  clear(): void
+}
+
 /**
- * Where small results are made, one behind the other. `src/capture` gives new memory when it is full or was
- * transferred away.
+ * Memory for small results, one behind the other.
+ *
+ * `src/encode` replaces it when it is full or was transferred.
  */
-export declare class Slab {
+export declare class SmallOutput {
   constructor()
   replace(memory: Uint8Array): void
 }
 
-/**
- * Gathers an input on the JS thread; a task takes it as it is then.
- *
- * Every method borrows it shared: napi lets a task keep the borrow of an argument until it has settled, and a caller
- * that gave up may clear what it gathered before that.
- */
-export declare class Source {
-  constructor()
-  /** Bytes gathered. */
-  get length(): number
-  /** Makes room for so many more bytes in one piece. */
-  reserve(size: number): Failure | null
-  /** Copies a chunk. */
-  copy(chunk: Uint8Array): Failure | null
-  /** Keeps a chunk that was taken from the caller: a view of a whole `ArrayBuffer` that nobody else has. */
-  take(chunk: Uint8Array): void
-  /** Copies a piece of a string, one byte a character, of each its low byte. */
-  copyText(text: string): Failure | null
-  /** Gives back what no task has taken. */
+/** The memory of a snapshot, for any number of tasks. V8 counts what it does not own as external memory. */
+export declare class SnapshotParts {
+  /** Takes the memory of `tape`. */
+  constructor(tape: TapeParts)
+  /** The bytes of all memory. */
+  get size(): number
+  /** Returns references to the memory, for one task. */
+  share(): TapeParts
+  /** Drops the memory, once no task reads it. */
   clear(): void
 }
 
-/** JavaScript's end of the flag. One may serve several tasks, one after the other. */
+/** The end of the flag that JavaScript raises. It may serve several tasks, one after the other. */
 export declare class Stop {
   constructor()
-  /** Stops the task. True if it had not begun, so that nothing of it will ever be done. */
+  /** Raises the flag. Returns true if the task had not begun, and so never will. */
   request(): boolean
 }
 
 /**
- * What was captured of one value, on its way to a task.
+ * The memory of a captured value, for a task.
  *
- * Every method borrows it shared: napi lets a task keep the borrow of an argument until it has settled.
+ * Every method borrows it shared: napi keeps the borrow of a task's argument until the task has settled.
  */
 export declare class TapeParts {
   constructor()
-  /** A segment and what is written of it. It may not be written to before the task has settled. */
+  /** Adds the written part of a segment. Nobody may write to the segment before the task has settled. */
   addSegment(segment: TapeSegment, words: number, doubles: number, bytes: number, rope: number, runs: number): void
-  /** A copy of what is written of a segment. */
+  /** Adds a copy of the written part of a segment. */
   copySegment(segment: TapeSegment, words: number, doubles: number, bytes: number, rope: number, runs: number): Failure | null
   /** Copies a string too long for a segment. */
   addText(text: string, isWide: boolean): Failure | null
   /** Copies bytes too many for a segment. */
   addBytes(bytes: Uint8Array): Failure | null
-  /** Forgets the long strings from that index on. */
+  /** Adds raw JSON; returns its size. */
+  addRawJson(fragment: RawJsonBytes): number
+  /** Removes all long strings but the first `len`. */
   cutLongs(len: number): void
-  /** Forgets everything that no task has taken. */
+  /** Removes everything that no task has taken. */
   clear(): void
-  /** Refers to JSON as it is; tells how long that is. */
-  addFragment(fragment: Fragment): number
 }
 
-/** A segment, which serves one tape after the other. */
+/** A segment of memory that one tape after the other uses. */
 export declare class TapeSegment {
+  /** Takes memory and the room of its streams. `is_dense` memory is mostly filled, and gets huge pages. */
   constructor(memory: Uint8Array, words: number, doubles: number, bytes: number, runs: number, isDense: boolean)
-  /** It waits to be used; false where too much does so already. */
+  /** Counts the segment as idle; returns false where too much memory is idle already. */
   rest(): boolean
-  /** It does so no longer. */
+  /** Counts the segment as used. */
   wake(): void
+}
+
+/** The end that JavaScript reads. */
+export declare class TaskProgress {
+  constructor()
+  /** The bytes that are done. */
+  get bytes(): number
+  /** All bytes; zero before the task has begun. */
+  get total(): number
+  /** The rows that are done; zero where the task does not count them. */
+  get rows(): number
 }
 
 export declare enum Base64Alphabet {
@@ -211,95 +227,180 @@ export declare enum Base64Mode {
   Strict = 2,
 }
 
-/** A function that writes the JSON of `segment` into the slab. */
-export declare function bindDesk(header: Uint8Array, segment: TapeSegment, lexicon: Lexicon, slab: Slab): () => void
+/**
+ * Returns a function that prints `segment` to `output`. Arguments and result are in `header`: see
+ * `crates/json/src/small.rs`.
+ */
+export declare function bindSmallEncoder(header: Uint8Array, segment: TapeSegment, lexicon: Lexicon, output: SmallOutput): () => void
 
+/** Closes a log. */
 export declare function closeLogFile(file: LogFile): Promise<number | Failure>
 
-/** Fills the memory whose sizes the last batch told. */
+/** Copies the rows of the last batch to `memories`, whose sizes its text lists. */
 export declare function copyRows(reader: RowsReader, memories: Array<Uint8Array>, stop?: Stop | undefined | null): Promise<number | Failure>
 
-export interface Counted {
-  name: string
-  count: number
-}
+/** Counts the rows of the file at `path`. */
+export declare function countRows(path: string, progress?: TaskProgress | undefined | null, stop?: Stop | undefined | null): Promise<RowCounts | Failure>
 
-/** Counts what a file holds. */
-export declare function countRows(path: string, progress?: Progress | undefined | null, stop?: Stop | undefined | null): Promise<RowsCounted | Failure>
+/** Decodes a whole text into `out` in a task; returns the size of the result. */
+export declare function decodeBase64(source: InputBytes, out: Uint8Array, mode: Base64Mode, alphabet: Base64Alphabet, stop?: Stop | undefined | null): Promise<number | Failure>
 
-/** Decodes a whole text into `out`; tells how long the result is. */
-export declare function decodeBase64(source: Source, out: Uint8Array, mode: Base64Mode, alphabet: Base64Alphabet, stop?: Stop | undefined | null): Promise<number | Failure>
-
-/** Decodes a text that was taken from the caller in its own memory; tells how long the result is. */
+/** Decodes a text that was taken from the caller to the start of its own memory; returns the size of the result. */
 export declare function decodeBase64InPlace(text: Uint8Array, mode: Base64Mode, alphabet: Base64Alphabet, stop?: Stop | undefined | null): Promise<number | Failure>
 
-/** Decodes the next part of a text; tells how long the result is by then. */
-export declare function decodeBase64Part(decoder: Base64Decoder, source: Source, out: Uint8Array, last: boolean, stop?: Stop | undefined | null): Promise<number | Failure>
+/** Decodes the next part of a text in a task; returns the size of the result so far. */
+export declare function decodeBase64Part(decoder: Base64Decoder, source: InputBytes, out: Uint8Array, last: boolean, stop?: Stop | undefined | null): Promise<number | Failure>
 
-/** Decodes bytes at once; tells how long the result is. */
+/** Decodes bytes on the JS thread; returns the size of the result. */
 export declare function decodeBase64Sync(text: Uint8Array, out: Uint8Array, mode: Base64Mode, alphabet: Base64Alphabet): number | Failure
 
-/** As `decodeBase64Sync`, for a short string of Latin-1 characters. */
+/** Decodes a short string of Latin-1 characters on the JS thread; returns the size of the result. */
 export declare function decodeBase64TextSync(text: string, out: Uint8Array, mode: Base64Mode, alphabet: Base64Alphabet): number | Failure
 
-/** Removes what is written of a file that is not to be. */
+/** Removes the draft of a file that is not to be. */
 export declare function dropSaved(file: SavedFile): Promise<number | Failure>
 
-/** Encodes into `out`, which has exactly the size of the result. */
-export declare function encodeBase64(source: Source, out: Uint8Array, alphabet: Base64Alphabet, padding: boolean, stop?: Stop | undefined | null): Promise<number | Failure>
+/** Names of the durabilities. */
+export type DurabilityName = 'none' | 'data' | 'full'
 
-/** Encodes bytes at once into `out`, which has exactly the size of the result. */
+/** Encodes bytes into `out` in a task. `out` has exactly the size of the result, which is returned. */
+export declare function encodeBase64(source: InputBytes, out: Uint8Array, alphabet: Base64Alphabet, padding: boolean, stop?: Stop | undefined | null): Promise<number | Failure>
+
+/** Encodes bytes into `out` on the JS thread. `out` has exactly the size of the result, which is returned. */
 export declare function encodeBase64Sync(bytes: Uint8Array, out: Uint8Array, alphabet: Base64Alphabet, padding: boolean): number | Failure
 
 /**
- * Writes what `layout`, bits of [`Layout`], says of a tape to `out`; tells how long it is. Where that is more than `out` has room for, `takeSpill`
- * gives it.
+ * Prints a tape to `out`; returns the length of the result.
+ *
+ * The length is negative where `out` is too small or far too large. Then `takeOverflow` returns the result. An empty
+ * `out` is always too small, and recycled memory of `expectedSize` bytes serves instead.
  */
-export declare function encodeTape(tape: TapeParts, lexicon: Lexicon, layout: number, gap: string | undefined | null, out: Uint8Array, stop?: Stop | undefined | null): Promise<number | Failure>
+export declare function encodeTape(tape: TapeParts, lexicon: Lexicon, settings: PrintOptions, out: Uint8Array, expectedSize: number, stop?: Stop | undefined | null): Promise<number | Failure>
 
-/** The same at once. */
-export declare function encodeTapeSync(tape: TapeParts, lexicon: Lexicon, layout: number, gap: string | undefined | null, out: Uint8Array): number | Failure
+/** Prints a tape as `encodeTape` does, on the JS thread. */
+export declare function encodeTapeSync(tape: TapeParts, lexicon: Lexicon, settings: PrintOptions, out: Uint8Array, expectedSize: number): number | Failure
 
-/** What elements are. */
-export declare enum ExpertsDtype {
-  Uint8 = 0,
-  Int8 = 1,
-  Uint16 = 2,
-  Int16 = 3,
-  Int32 = 4,
-}
-
-/** What stands where no turn has rows. */
+/** Content of a position without a row. */
 export declare enum ExpertsFill {
   Throw = 0,
   Repeat = 1,
   Value = 2,
 }
 
-/** What the bytes of a payload are. */
-export declare enum ExpertsForm {
-  /** UTF-8 of a text that came alone. */
+/** How the bytes of a turn arrived. The numbers are indexes in [`PayloadFormat::ALL`]. */
+export declare enum ExpertsFormat {
+  /** UTF-8 of a text: base64, `nrlre1:…` or JSON. */
   Text = 0,
-  /** The same in one byte a character. */
+  /** Such a text in one byte a character. */
   Latin1 = 1,
-  /** Bytes that came alone. */
+  /** Bytes of a `.npy` file. */
   File = 2,
-  /** The data of an object. */
+  /** Data of an object, in base64. */
   Base64 = 3,
+  /** Data of an object, in base85. */
   Base85 = 4,
+  /** Data of an object, not encoded. */
   Raw = 5,
 }
 
-/** What the caller knows of payloads that do not tell it. */
-export interface ExpertsHints {
-  layers?: number | undefined
-  topk?: number | undefined
-  dtype?: ExpertsDtype | undefined
-  start?: number | undefined
+/** Size, shape, dtype and start of a result. */
+export interface ExpertsLayout {
+  size: number
+  rows: number
+  layers: number
+  topk: number
+  dtype: NativeDtype
+  start: number
 }
 
-/** How turns become one sample. */
-export interface ExpertsRules {
+/** The data of an error. */
+export interface Failure {
+  code: string
+  message: string
+  offset?: number
+  pointer?: string
+  turn?: number
+  path?: string
+  /** The error of the system, by libuv's number. `native.ts` takes code and message from it. */
+  errno?: number
+  syscall?: string
+}
+
+/**
+ * Writes the rest of the body to `rest` and its values to `memories`, in a task. Resolves to JSON: see
+ * `FilledBody::describe`.
+ */
+export declare function fillBody(scanned: ScannedBody, rest: Uint8Array, memories: Array<Uint8Array>, stop?: Stop | undefined | null): Promise<string | Failure>
+
+/**
+ * Writes the rest of the body to `rest` and its values to `memories`, on the JS thread. Returns JSON like
+ * [`fill_body`].
+ */
+export declare function fillBodySync(scanned: ScannedBody, rest: Uint8Array, memories: Array<Uint8Array>): string | Failure
+
+/** Decodes planned turns in a task to `out`, which has the size of the plan. */
+export declare function fillExperts(turns: ExpertsTurns, source: InputBytes, out: Uint8Array, stop?: Stop | undefined | null): Promise<number | Failure>
+
+/** Decodes planned turns on the JS thread to `out`, which has the size of the plan. */
+export declare function fillExpertsSync(turns: ExpertsTurns, source: InputBytes, out: Uint8Array): number | Failure
+
+/** Result of writing a group. */
+export interface GroupReport {
+  /** Offset of the first row. */
+  offset: number
+  /** Number of rows that are in the file, at the durability of the log. */
+  rows: number
+  bytes: number
+  /** System calls since the file was opened. */
+  writes: number
+  syncs: number
+  /** Why the other rows are not in the file. */
+  failure?: Failure
+  /** The file was not touched: later groups can be written. */
+  isUntouched: boolean
+}
+
+/** Returns the bytes of idle memory. */
+export declare function idleBytes(): number
+
+/** Joins pieces in a task: writes them to `out`, from `offset` on, with a comma between two of them. */
+export declare function joinPieces(pieces: Pieces, out: Uint8Array, offset: number): Promise<number | Failure>
+
+/** Joins pieces on the JS thread. */
+export declare function joinPiecesSync(pieces: Pieces, out: Uint8Array, offset: number): number | Failure
+
+/** The resource that a task works on, which limits its slots. */
+export declare enum Lane {
+  Memory = 0,
+  Files = 1,
+}
+
+/** Bits of `PrintOptions.layout`. Without any, a tape becomes compact JSON with keys in the order of capture. */
+export declare enum Layout {
+  /** JSON Lines: raw JSON loses its line breaks. */
+  Rows = 1,
+  SortedKeys = 2,
+  /** Ends the JSON with a newline. */
+  Newline = 4,
+  /** `MessagePack` instead of JSON. */
+  Msgpack = 8,
+  /** Floats of 32 bits in `MessagePack`. */
+  Singles = 16,
+  /** The SHA-256 of the JSON in hexadecimal digits, instead of the JSON. */
+  Digest = 32,
+}
+
+/** Returns the bound of [`idle_bytes`]. */
+export declare function maxIdleBytes(): number
+
+/** How often a name occurs. */
+export interface NameCount {
+  name: string
+  count: number
+}
+
+/** Resolved options of `concatExperts`. */
+export interface NativeConcatConfig {
   tokens: number
   gaps: ExpertsFill
   gapsValue: number
@@ -309,255 +410,216 @@ export interface ExpertsRules {
   widens: boolean
 }
 
-/** What `native.ts` makes an error of. */
-export interface Failure {
-  code: string
-  message: string
-  offset?: number
-  pointer?: string
-  turn?: number
-  path?: string
-  /** Of the system, as libuv numbers its errors: what `native.ts` takes code and message from. */
-  errno?: number
-  syscall?: string
+/** Type of the elements. The numbers are indexes in [`Dtype::ALL`]. */
+export declare enum NativeDtype {
+  Uint8 = 0,
+  Int8 = 1,
+  Uint16 = 2,
+  Int16 = 3,
+  Int32 = 4,
 }
 
-/** What success has survived. */
-export declare enum FileDurability {
-  None = 0,
-  Data = 1,
-  Full = 2,
+/** Fields for payloads that do not declare them. */
+export interface NativeHints {
+  layers?: number | undefined
+  topk?: number | undefined
+  dtype?: NativeDtype | undefined
+  start?: number | undefined
 }
 
-/** Writes what is left of the body to `json`, and its values to `memories`; tells whether what is left is ASCII (1). */
-export declare function fillBody(body: BodyText, json: Uint8Array, memories: Array<Uint8Array>, stop?: Stop | undefined | null): Promise<number | Failure>
-
-/** The same at once. */
-export declare function fillBodySync(body: BodyText, json: Uint8Array, memories: Array<Uint8Array>): number | Failure
-
-/** Decodes turns that were planned to `out`, which has the size that the plan told. */
-export declare function fillExperts(turns: ExpertsTurns, source: Source, out: Uint8Array, stop?: Stop | undefined | null): Promise<number | Failure>
-
-/** The same at once. */
-export declare function fillExpertsSync(turns: ExpertsTurns, source: Source, out: Uint8Array): number | Failure
-
-/** What became of a group. */
-export interface GroupWritten {
-  /** Where the first row stands. */
-  offset: number
-  /** Rows that are in the file, as durably as was asked for. */
-  rows: number
-  bytes: number
-  /** System calls since the file was opened. */
-  writes: number
-  syncs: number
-  /** Why the other rows are not. */
-  failure?: Failure
-  /** The file was not touched: what comes after can be written. */
-  isUntouched: boolean
-}
-
-/** Bytes of recycled memory that wait to be used. */
-export declare function idleBytes(): number
-
-/** Writes the pieces, which it takes, to `out`, from `offset` on, with a comma between two of them. */
-export declare function joinPieces(pieces: Pieces, out: Uint8Array, offset: number): Promise<number | Failure>
-
-/** The same at once. */
-export declare function joinPiecesSync(pieces: Pieces, out: Uint8Array, offset: number): number | Failure
-
-export declare enum Lane {
-  Memory = 0,
-  Files = 1,
-}
-
-/** What is made of a tape: bits, and JSON without white space in the order of capture where there are none. */
-export declare enum Layout {
-  /** JSON Lines, in which no line may break. */
-  Rows = 1,
-  SortedKeys = 2,
-  /** A newline at the end. */
-  Newline = 4,
-  Msgpack = 8,
-  /** Numbers that are no integers have 32 bits in it. */
-  Singles = 16,
-  /** In hexadecimal digits, the SHA-256 of the JSON. */
-  Digest = 32,
-}
-
-/** What is made of the values at a pointer. */
-export declare enum Lift {
-  Base64 = 0,
-  Int32 = 1,
-  Uint8 = 2,
-  Uint16 = 3,
-  Float32 = 4,
-  Float64 = 5,
-  Raw = 6,
-  Experts = 7,
-}
-
-/** Looks at turns all of whose bytes `source` gathered, so that they can be planned. */
-export declare function lookAtExperts(turns: ExpertsTurns, source: Source, stop?: Stop | undefined | null): Promise<number | Failure>
-
-/** The same at once. */
-export declare function lookAtExpertsSync(turns: ExpertsTurns, source: Source): number | Failure
-
-/** The bound of [`idle_bytes`]. */
-export declare function maxIdleBytes(): number
-
-/** The next batch, as the JSON that `Told` writes; an empty text at the end. */
+/** Reads the next batch as the JSON text that `BatchWriter` makes; an empty text at the end of the file. */
 export declare function nextRows(reader: RowsReader, stop?: Stop | undefined | null): Promise<string | Failure>
 
-/** Opens `file` at `path`, and tells what had to be repaired. */
-export declare function openLogFile(file: LogFile, path: string, settings: OpenSettings, stop?: Stop | undefined | null): Promise<Repaired | Failure>
+/** Opens the log at a path and returns the report of its repair. */
+export declare function openLogFile(file: LogFile, input: OpenLogInput, stop?: Stop | undefined | null): Promise<RepairOutcome | Failure>
 
-export interface OpenSettings {
-  /** Of the repair, where there is to be one. */
-  policy?: TailPolicy
-  durability: FileDurability
+/** Arguments of opening a log. */
+export interface OpenLogInput {
+  path: string
+  /** Policy of the repair; without it, the file is not repaired. */
+  policy?: PolicyName
+  durability: DurabilityName
   locks: boolean
   mode: number
   /** Bytes of one write. */
   batch: number
 }
 
-/** What comes out, and how many bytes that is. */
-export interface Planned {
-  size: number
-  rows: number
-  layers: number
-  topk: number
-  dtype: ExpertsDtype
-  start: number
-}
+/** Names of the policies. */
+export type PolicyName = 'quarantine' | 'truncate' | 'isolate' | 'strict' | 'report'
 
+/** Returns the counts of the process. */
 export declare function poolStats(): PoolStats
 
+/** The counts of the process, for `stats`. */
 export interface PoolStats {
   concurrency: number
   running: number
   completed: number
 }
 
-/** Makes `bytes` of recycled memory present. */
+/** Makes `bytes` of recycled memory idle and warm. */
 export declare function prewarm(bytes: number): Promise<number | Failure>
 
-/**
- * Prints rows to a page, which some `size` bytes are expected of, and tells how many they are; where each ends is written to
- * `ends`, a double for each.
- */
-export declare function printPage(page: PrintedPage, tape: TapeParts, lexicon: Lexicon, layout: number, size: number, ends: Uint8Array): Promise<number | Failure>
-
-/** The same at once. */
-export declare function printPageSync(page: PrintedPage, tape: TapeParts, lexicon: Lexicon, layout: number, size: number, ends: Uint8Array): number | Failure
-
-/** Gives back what has been idle for `milliseconds`, and tells how many bytes that was. */
-export declare function releaseIdle(milliseconds: number): Promise<number | Failure>
-
-/** Gives back a slot that was reserved and not claimed. */
-export declare function releaseSlot(): void
-
-export declare enum RepairAction {
-  None = 0,
-  Terminated = 1,
-  Quarantined = 2,
-  Truncated = 3,
-  Isolated = 4,
+/** How a tape is printed. */
+export interface PrintOptions {
+  /** Bits of [`Layout`]. */
+  layout: number
+  /** The white space of one level; undefined for compact JSON. */
+  gap?: string | undefined
+  /** The most levels of nesting of `MessagePack`. */
+  maxDepth?: number | undefined
 }
 
-export interface Repaired {
-  action: RepairAction
-  cause?: RowCause
+/** Prints a page in a task. Returns its size in bytes. */
+export declare function printPage(input: PrintPageInput): Promise<number | Failure>
+
+/** Captured items of a page. */
+export interface PrintPageInput {
+  page: PrintedPage
+  tape: TapeParts
+  lexicon: Lexicon
+  layout: number
+  /** Bytes expected. */
+  size: number
+  /** Memory for the end of each item: 8 bytes an item. */
+  ends: Uint8Array
+}
+
+/** Prints a page on the JS thread. Returns its size in bytes. */
+export declare function printPageSync(input: PrintPageInput): number | Failure
+
+/** Arguments of a [`RowsReader`]. */
+export interface ReadInput {
+  path: string
+  /** Offset to start at. */
+  from: number
+  /** Read only this many rows from the end. */
+  last?: number
+  /** JSON Pointers of the values to pick; without them, rows are read as bytes. */
+  fields?: Array<string>
+  /** Bytes of the file in a batch. */
+  batchSize: number
+}
+
+/** Returns recycled memory that has been idle for `milliseconds` to the system. Resolves to its bytes. */
+export declare function releaseIdle(milliseconds: number): Promise<number | Failure>
+
+/** Drops a slot that was reserved and not claimed. */
+export declare function releaseSlot(): void
+
+/** Makes the file at `path` safe to append to, or reports what that would take. */
+export declare function repairFile(path: string, input: RepairInput, progress?: TaskProgress | undefined | null, stop?: Stop | undefined | null): Promise<RepairOutcome | Failure>
+
+/** Arguments of a repair. */
+export interface RepairInput {
+  policy: PolicyName
+  /** Offset that the search for bad rows starts at; without it, only the tail is checked. */
+  verifyFrom?: number
+  durability: DurabilityName
+  locks: boolean
+}
+
+/** Report of a repair. The bad rows are columns: objects would cost more to create. */
+export interface RepairOutcome {
+  action: 'none' | 'terminated' | 'quarantined' | 'truncated' | 'isolated'
+  cause?: 'unterminated' | 'partial' | 'nul' | 'utf8' | 'garbage' | 'glued'
   sizeBefore: number
   size: number
   offset?: number
   tornBytes: number
+  /** Path of the sidecar, lossy where a link leads to a name that is not Unicode. */
   sidecar?: string
-  /** Of each the offset, the length, and the `RowCause`. */
-  badRows: Array<number>
+  badOffsets: Array<number>
+  badLengths: Array<number>
+  badCauses: Array<'partial' | 'nul' | 'utf8' | 'garbage' | 'glued' | 'nonstandard'>
 }
 
-/** Makes the file at `path` safe to append to, or says what that would take. */
-export declare function repairFile(path: string, settings: RepairSettings, progress?: Progress | undefined | null, stop?: Stop | undefined | null): Promise<Repaired | Failure>
-
-export interface RepairSettings {
-  policy: TailPolicy
-  /** Where to look for bad rows from. */
-  verifyFrom?: number
-  durability: FileDurability
-  locks: boolean
-}
-
-/** Reserves a slot for the task that this thread launches next. */
+/** Reserves a slot for the task that this thread launches next. Returns false if none is free. */
 export declare function reserveSlot(lane: Lane, regardless: boolean): boolean
 
-/** Why a row or a tail is not as it should be. */
-export declare enum RowCause {
-  Unterminated = 0,
-  Partial = 1,
-  Nul = 2,
-  Utf8 = 3,
-  Garbage = 4,
-  Glued = 5,
-  Nonstandard = 6,
-}
-
-export interface RowsCounted {
+/** Counts of a file. */
+export interface RowCounts {
   bytes: number
   rows: number
   biggestOffset?: number
   biggestLength?: number
-  bad: Array<Counted>
-  fields: Array<Counted>
+  bad: Array<NameCount>
+  fields: Array<NameCount>
 }
 
-/** Writes all of `source`. Tells how many bytes the file has once it has taken its place. */
-export declare function saveBytes(file: SavedFile, source: Source, stop?: Stop | undefined | null): Promise<number | Failure>
+/** Writes all of `source`. Returns the size of the file after the last write, else 0. */
+export declare function saveBytes(file: SavedFile, source: InputBytes, stop?: Stop | undefined | null): Promise<number | Failure>
 
-/** Writes what was captured, some `size` bytes. Tells how many the file has once it has taken its place. */
-export declare function saveSheet(file: SavedFile, tape: TapeParts, lexicon: Lexicon, layout: number, gap: string | undefined | null, size: number, stop?: Stop | undefined | null): Promise<number | Failure>
+/** Writes captured values. Returns the size of the file after the last write, else 0. */
+export declare function saveTape(file: SavedFile, input: SaveTapeInput, stop?: Stop | undefined | null): Promise<number | Failure>
 
-/** Looks at what `source` gathered; tells how long the JSON is that is left when all is lifted. */
-export declare function scanBody(body: BodyText, source: Source, stop?: Stop | undefined | null): Promise<number | Failure>
+/** Captured values of a file. */
+export interface SaveTapeInput {
+  tape: TapeParts
+  lexicon: Lexicon
+  layout: number
+  gap?: string
+  /** Bytes expected. */
+  size: number
+}
 
-/** The same at once. */
-export declare function scanBodySync(body: BodyText, source: Source): number | Failure
+/** Scans what `source` gathered, in a task. */
+export declare function scanBody(lifts: LiftPointers, source: InputBytes, stop?: Stop | undefined | null): Promise<ScannedBody | Failure>
 
-/** The limit, from now on. The default is set by whichever thread loads the addon first. */
+/** Scans what `source` gathered, on the JS thread. */
+export declare function scanBodySync(lifts: LiftPointers, source: InputBytes): ScannedBody | Failure
+
+/** Scans turns all of whose bytes `source` gathered, in a task, so that they can be planned. */
+export declare function scanExperts(turns: ExpertsTurns, source: InputBytes, stop?: Stop | undefined | null): Promise<number | Failure>
+
+/** Scans turns on the JS thread. */
+export declare function scanExpertsSync(turns: ExpertsTurns, source: InputBytes): number | Failure
+
+/** Sets the limit. The first thread that loads the addon sets the default, with `onlyIfUnset`. */
 export declare function setConcurrency(concurrency: number, onlyIfUnset: boolean): void
 
-/** Segments that are idle are let go by `src/capture`. */
+/** Sets the bound of [`idle_bytes`]. `src/capture` releases idle segments. */
 export declare function setMaxIdleBytes(bytes: number): void
 
-export declare enum TailPolicy {
-  Quarantine = 0,
-  Truncate = 1,
-  Isolate = 2,
-  Strict = 3,
-  Report = 4,
-}
+/** Copies the result of `encodeTape` to `out`, which has the size of the result. */
+export declare function takeOverflow(tape: TapeParts, out: Uint8Array, stop?: Stop | undefined | null): Promise<number | Failure>
 
-/** Fills `out`, which has the size that `encodeTape` told, with its result. */
-export declare function takeSpill(tape: TapeParts, out: Uint8Array, stop?: Stop | undefined | null): Promise<number | Failure>
+/** Copies a result as `takeOverflow` does, on the JS thread. */
+export declare function takeOverflowSync(tape: TapeParts, out: Uint8Array): number | Failure
 
-/** The same at once. */
-export declare function takeSpillSync(tape: TapeParts, out: Uint8Array): number | Failure
-
-/** Tells whether the C library has a call for its part. */
+/**
+ * Returns idle recycled memory and free pages of the C library's heap to the system.
+ *
+ * Resolves to false where the C library has no call for its pages.
+ */
 export declare function trimHeap(): Promise<boolean | Failure>
 
+/** The version of the addon, which the loader compares with that of the npm package. */
 export declare const VERSION: string
 
-/** Appends what was captured of rows, some `size` bytes, and tells where each ends in `ends`, which has 8 bytes for each. */
-export declare function writeGroup(file: LogFile, tape: TapeParts, lexicon: Lexicon, layout: number, size: number, ends: Uint8Array, flushes: boolean): Promise<GroupWritten | Failure>
+/** Appends a group in a task. */
+export declare function writeGroup(file: LogFile, input: WriteGroupInput): Promise<GroupReport | Failure>
 
-/** The same at once. */
-export declare function writeGroupSync(file: LogFile, tape: TapeParts, lexicon: Lexicon, layout: number, size: number, ends: Uint8Array, flushes: boolean): GroupWritten | Failure
+/** Captured rows of a group. */
+export interface WriteGroupInput {
+  tape: TapeParts
+  lexicon: Lexicon
+  layout: number
+  /** Bytes expected. */
+  size: number
+  /** Memory for the end of each row: 8 bytes a row. */
+  ends: Uint8Array
+  /** Sync what durability `none` leaves unsynced. */
+  flushes: boolean
+}
 
-/** A pointer that is none. */
+/** Appends a group on the JS thread. */
+export declare function writeGroupSync(file: LogFile, input: WriteGroupInput): GroupReport | Failure
+
+/** Not a valid JSON Pointer. */
 export interface WrongPointer {
-  /** Which of those that were given. */
+  /** Its index among the pointers of the option. */
   index: number
   reason: string
 }

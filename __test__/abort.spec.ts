@@ -24,8 +24,7 @@ test('calls that wait are rejected at once, the others are not disturbed', async
 test('no listener is left behind, onabort is untouched, and many calls share one listener', async (t) => {
   const { signal } = new AbortController()
   const handler = (): void => undefined
-  // The property is what must not be touched.
-  // oxlint-disable-next-line unicorn/prefer-add-event-listener
+  // oxlint-disable-next-line unicorn/prefer-add-event-listener -- the property must not be touched
   signal.onabort = handler
   const calls = Array.from({ length: 50 }, () => decodeBase64(TEXT, { signal }))
   t.is(getEventListeners(signal, 'abort').length, 2)

@@ -25,8 +25,7 @@ function unspeakable(): object {
 
 /** The methods of an encoder have it as `this`; functions do not look. */
 const encoder = createEncoder()
-// Given back their `this` when they are called.
-// oxlint-disable-next-line typescript/unbound-method
+// oxlint-disable-next-line typescript/unbound-method -- they get their `this` when they are called
 const { encode: encodeOfEncoder, encodeLines: encodeLinesOfEncoder } = encoder
 
 function nameOf(target: (...args: never[]) => unknown): string {
@@ -114,7 +113,7 @@ const REFUSED: readonly (readonly [what: string, options: unknown, code: string]
   ['null options', null, 'ERR_INVALID_ARG_TYPE'],
   ['options that are no object', 'x', 'ERR_INVALID_ARG_TYPE'],
   ['an unknown option', { indent: 2 }, 'ERR_INVALID_ARG_VALUE'],
-  ['an inherited unknown option', Object.create({ indent: 2 }), 'ERR_INVALID_ARG_VALUE'],
+  ['a hidden unknown option', Object.defineProperty({}, 'indent', { value: 2 }), 'ERR_INVALID_ARG_VALUE'],
   ['a signal', { signal: new AbortController().signal }, 'ERR_INVALID_ARG_VALUE'],
   ['newline that is no boolean', { newline: 1 }, 'ERR_INVALID_ARG_TYPE'],
   ['null for newline', { newline: null }, 'ERR_INVALID_ARG_TYPE'],

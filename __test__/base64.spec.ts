@@ -3,6 +3,7 @@ import test from 'ava'
 import * as fc from 'fast-check'
 import { decodeBase64, encodeBase64, OffloopError, type Base64Options } from '../src/index.ts'
 import { inChunks, noise } from './fixtures/text.ts'
+import { isFull } from './fixtures/extent.ts'
 
 type Mode = NonNullable<Base64Options['mode']>
 type Alphabet = NonNullable<Base64Options['alphabet']>
@@ -232,18 +233,20 @@ test('strings that V8 keeps in pieces or as two bytes a character', async (t) =>
   }
 })
 
-test('a gigabyte of text, more than a string can hold: taken, copied, and in chunks', async (t) => {
-  const [size, count] = [2 ** 30, 16]
-  const part = noise((size / 4 / count) * 3)
-  const text = Buffer.from(part.toString('base64'))
-  const isRepeated = (whole: Buffer, slice: Buffer): boolean =>
-    whole.length === slice.length * count &&
-    Array.from({ length: count }, (_, index) => index * slice.length).every((start) =>
-      whole.subarray(start, start + slice.length).equals(slice),
-    )
-  const bytes = await decodeBase64(Buffer.alloc(size, text), { transfer: true })
-  t.true(isRepeated(bytes, part))
-  const again = await encodeBase64(bytes)
-  t.true(isRepeated(again, text))
-  t.true(isRepeated(await decodeBase64(inChunks(again, 99_999_999)), part))
-})
+if (isFull) {
+  test('a gigabyte of text, more than a string can hold: taken, copied, and in chunks', async (t) => {
+    const [size, count] = [2 ** 30, 16]
+    const part = noise((size / 4 / count) * 3)
+    const text = Buffer.from(part.toString('base64'))
+    const isRepeated = (whole: Buffer, slice: Buffer): boolean =>
+      whole.length === slice.length * count &&
+      Array.from({ length: count }, (_, index) => index * slice.length).every((start) =>
+        whole.subarray(start, start + slice.length).equals(slice),
+      )
+    const bytes = await decodeBase64(Buffer.alloc(size, text), { transfer: true })
+    t.true(isRepeated(bytes, part))
+    const again = await encodeBase64(bytes)
+    t.true(isRepeated(again, text))
+    t.true(isRepeated(await decodeBase64(inChunks(again, 99_999_999)), part))
+  })
+}

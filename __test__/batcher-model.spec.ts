@@ -4,6 +4,7 @@ import { setImmediate as nextTurn } from 'node:timers/promises'
 import test from 'ava'
 import * as fc from 'fast-check'
 import { createBatcher, type Batcher } from '../src/kit/index.ts'
+import { FUZZ } from './fixtures/extent.ts'
 
 type Options = Parameters<typeof createBatcher>[0]
 type Drop = Parameters<NonNullable<Options['onDrop']>>[0]
@@ -251,7 +252,7 @@ function ok(condition: boolean, what: string): void {
   if (!condition) throw new Error(`expected ${what}`)
 }
 
-const PLANS = Math.ceil(Number(process.env['OFFLOOP_FUZZ'] ?? 200_000) / 1000)
+const PLANS = Math.ceil(FUZZ / 1000)
 
 test('no sequence of adds, failures, slow sends, flushes and disposals loses an item or wedges a batcher', async (t) => {
   // Of callbacks that throw.

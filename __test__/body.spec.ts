@@ -6,9 +6,11 @@ import { Readable } from 'node:stream'
 import { isDeepStrictEqual } from 'node:util'
 import test, { type ExecutionContext } from 'ava'
 import { parse, split, type ParseOptions } from '../src/index.ts'
+import { MOST_PATTERNS, readPatterns } from '../src/parse/lift.ts'
 import { lift, Mismatch, type Expected, type Lifts, type PlainLift } from './fixtures/lifter.ts'
 import { inChunks, noise } from './fixtures/text.ts'
 import { HOSTILE_KEYS, Random } from './fixtures/values.ts'
+import { FUZZ } from './fixtures/extent.ts'
 
 type Outcome = Expected | 'ERR_OFFLOOP_JSON' | 'ERR_OFFLOOP_LIFT'
 
@@ -163,6 +165,20 @@ const BODY = utf8(
   '{"id":"a","choices":[{"index":0,"data":"QUJD","ids":[1,2,3],"x":{"data":"AA=="}},{"data":null,"ids":[]},{"data":7}],' +
     '"rout\\u0065d":"QU\\/D","a/b":{"~":"QQ"},"":"Qg==","n":[1.5,-2,3e2]}',
 )
+
+test('many pointers are not compared with each other on the JS thread', async (t) => {
+  const pointers = Array.from({ length: MOST_PATTERNS + 1 }, (_, index) => `/p${index}`)
+  const kinds = pointers.map(() => 'base64' as const)
+  t.is(readPatterns(pointers.slice(1), kinds)?.length, MOST_PATTERNS)
+  t.is(readPatterns(pointers, kinds), undefined)
+  const lifts = Object.fromEntries(pointers.map((pointer) => [pointer, 'base64'] as const))
+  const body = Buffer.from(JSON.stringify({ p0: 'QQ==', [`p${MOST_PATTERNS}`]: 'Qg==', q: 'Qw==' }))
+  t.deepEqual(await parse(body, { lift: lifts }), {
+    p0: Buffer.from('A'),
+    [`p${MOST_PATTERNS}`]: Buffer.from('B'),
+    q: 'Qw==',
+  })
+})
 
 test('pointers: keys, indexes, wildcards, any depth, escapes', async (t) => {
   const lists: readonly Lifts[] = [
@@ -361,7 +377,7 @@ test('over HTTP, with fetch', async (t) => {
   const server = createServer((_, response) => response.end(text)).listen(0, '127.0.0.1')
   await new Promise((resolve) => server.once('listening', resolve))
   try {
-    // oxlint-disable-next-line typescript/no-unsafe-type-assertion
+    // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- a server that listens on a port has such an address
     const { port } = server.address() as AddressInfo
     const { body } = await fetch(`http://127.0.0.1:${port}/`)
     if (body === null) throw new Error('a body is expected')
@@ -457,7 +473,7 @@ test('wrong arguments', async (t) => {
 
 // ───────────────────────────── by chance ─────────────────────────────
 
-const TOTAL = Number(process.env['OFFLOOP_FUZZ'] ?? 200_000) / 50
+const TOTAL = FUZZ / 50
 
 /**
  * Without a backslash: once V8 13 or 14 has made an object with that key, its JSON.parse takes other keys of one

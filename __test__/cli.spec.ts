@@ -7,11 +7,11 @@ import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import test from 'ava'
 import { version } from '../src/index.ts'
-import { Bar, barLine, sizeOf } from '../src/bar.ts'
+import { Bar, barLine, sizeOf } from '../src/cli/bar.ts'
 
 const folder = mkdtempSync(join(tmpdir(), 'offloop-'))
 test.after.always(() => rmSync(folder, { recursive: true }))
-const cli = fileURLToPath(new URL('../dist/cli.js', import.meta.url))
+const cli = fileURLToPath(new URL('../dist/cli/cli.js', import.meta.url))
 
 interface Ended {
   readonly code: number | null
@@ -148,7 +148,7 @@ function terminal(isTTY: boolean): { readonly stream: NodeJS.WriteStream; readon
     text += part
     return true
   }
-  // oxlint-disable-next-line typescript/no-unsafe-type-assertion
+  // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- the bar uses these members alone
   return { stream: { isTTY, columns: 120, write } as unknown as NodeJS.WriteStream, text: () => text }
 }
 

@@ -311,54 +311,54 @@ test('a flush ends at its timeout, and tells what is left', async (t) => {
   t.deepEqual(await queue.flush({ timeoutMs: 60_000 }), { completed: 2, failed: 0, pending: 0 })
 })
 
-test('a flush inside work does not wait for that work, which lends its slot', async (t) => {
+const WOULD_WAIT_FOR_ITSELF = {
+  name: 'Error',
+  code: 'ERR_INVALID_STATE',
+  message: 'Invalid state: running work cannot flush its own queue, as the flush would wait for that work',
+}
+
+test('a flush that running work calls rejects with ERR_INVALID_STATE, and the work goes on', async (t) => {
   const queue = createDeferQueue({ concurrency: 1 })
   const order: string[] = []
   const outer = queue.defer(async () => {
-    const flushed = await queue.defer(() => queue.flush())
-    order.push('flushed')
-    return flushed
+    await t.throwsAsync(queue.flush(), WOULD_WAIT_FOR_ITSELF)
+    await sleep(1)
+    await t.throwsAsync(queue.flush({ timeoutMs: 1 }), WOULD_WAIT_FOR_ITSELF)
+    order.push('outer')
   })
   void queue.defer(() => order.push('behind'))
-  // This waits for the work itself, and so is not waited for.
   const last = queue.after([outer], () => order.push('last'))
-  const afterLast = queue.after([last], () => order.push('after last'))
-  t.deepEqual(await outer, { completed: 1, failed: 0, pending: 0 })
-  await afterLast
-  t.deepEqual(order, ['behind', 'flushed', 'last', 'after last'])
-  t.is(queue.size, 0)
+  t.deepEqual(await queue.flush(), { completed: 3, failed: 0, pending: 0 })
+  await last
+  t.deepEqual(order, ['outer', 'behind', 'last'])
 })
 
-test('flushes inside of several pieces of work do not wait for each other', async (t) => {
-  const queue = createDeferQueue({ concurrency: 2 })
-  const all = [1, 2, 3].map(() =>
-    queue.defer(async () => {
-      await sleep(1)
-      return await queue.flush()
-    }),
-  )
-  for (const { pending } of await Promise.all(all)) t.is(pending, 0)
-  t.is(queue.size, 0)
+test('a flush that nested work calls rejects, whatever queue the work between is of', async (t) => {
+  const [one, other] = [createDeferQueue({ concurrency: 1 }), createDeferQueue({ concurrency: 1 })]
+  await one.defer(() => one.defer(() => t.throwsAsync(one.flush(), WOULD_WAIT_FOR_ITSELF)))
+  await one.defer(() => other.defer(() => t.throwsAsync(one.flush(), WOULD_WAIT_FOR_ITSELF)))
+  await one.after([Promise.resolve()], () => t.throwsAsync(one.flush(), WOULD_WAIT_FOR_ITSELF))
+  t.is(one.size + other.size, 0)
 })
 
-test('a slot that was lent is taken back when the flush ends', async (t) => {
-  const queue = createDeferQueue({ concurrency: 1 })
-  const [first, second] = [new Gate(), new Gate()]
-  const timedOut = new Gate()
-  void queue.defer(async () => {
-    t.is((await queue.flush({ timeoutMs: 1 })).pending, 2)
-    timedOut.open()
-    await first.opened
+test('running work can flush another queue, and its own once the work has ended', async (t) => {
+  const [one, other] = [createDeferQueue({ concurrency: 1 }), createDeferQueue({ concurrency: 1 })]
+  let late: Promise<unknown> = Promise.resolve()
+  const gate = new Gate()
+  const flushed = await one.defer(() => {
+    late = gate.opened.then(() => one.flush())
+    void other.defer(() => 1)
+    return other.flush()
   })
-  void queue.defer(() => second.opened)
-  let isStarted = false
-  const third = queue.defer(() => (isStarted = true))
-  await timedOut.opened
-  second.open()
-  await turns()
-  t.false(isStarted)
-  first.open()
-  t.true(await third)
+  t.deepEqual(flushed, { completed: 1, failed: 0, pending: 0 })
+  gate.open()
+  t.deepEqual(await late, { completed: 0, failed: 0, pending: 0 })
+})
+
+test('running work cannot dispose of its own queue, which stays open', async (t) => {
+  const queue = createDeferQueue({ concurrency: 1 })
+  await queue.defer(() => t.throwsAsync(async () => queue[Symbol.asyncDispose](), WOULD_WAIT_FOR_ITSELF))
+  t.is(await queue.defer(() => 1), 1)
 })
 
 test('a disposed queue ends its work, nested work included, and refuses more with ERR_OFFLOOP_CLOSED', async (t) => {
@@ -439,6 +439,8 @@ for (const [name, what, stdout] of [
   ['awaited', 'a flush that somebody awaits ends at its timeout, with nothing else to do', 'played\n'],
   ['started', 'what can start does so before the process ends', 'played\none\ntwo\n'],
   ['failing', 'a failure that nobody awaits is a warning, and ends no process', 'played\n'],
+  ['refused', 'promises given to an `after` that is refused end no process', 'played\n'],
+  ['refusedDeferred', 'a failure is reported though an `after` of its promise was refused', 'played\n'],
 ] as const) {
   test(what, async (t) => {
     const ended = await runScenario('kit', name)
@@ -457,8 +459,6 @@ interface Piece {
   readonly promise: Promise<unknown>
   /** Whether it needed a slot when it was ready. */
   takesSlot: boolean
-  /** Flushes inside of it that have not ended. */
-  flushes: number
 }
 
 /** A queue that is driven at random, with what must be true of it whatever is done to it. */
@@ -469,6 +469,7 @@ class Driven {
   /** Those that need slots, in the order in which they were ready. */
   readonly ready: Piece[] = []
   readonly flushes: Promise<unknown>[] = []
+  readonly refusals: Promise<unknown>[] = []
   readonly queue: DeferQueue
   /** Those that need none. */
   readonly #nested = new Set<Piece>()
@@ -506,7 +507,7 @@ class Driven {
     }
     if (parent === undefined) submit()
     else parent.enter(submit)
-    const piece: Piece = { gate, parent, state: 'waiting', enter: () => {}, promise, takesSlot: false, flushes: 0 }
+    const piece: Piece = { gate, parent, state: 'waiting', enter: () => {}, promise, takesSlot: false }
     this.pieces.push(piece)
     if (after === undefined) this.noteReady(piece)
     else
@@ -523,16 +524,20 @@ class Driven {
     else this.#nested.add(piece)
   }
 
-  flush(within: Piece | undefined): void {
-    const held = ancestors(within).filter(({ state }) => state === 'running')
-    const start = (): void => {
-      const flushed = this.queue.flush()
-      for (const piece of held) piece.flushes += 1
-      void flushed.then(() => held.forEach((piece) => (piece.flushes -= 1)))
-      this.flushes.push(flushed)
-    }
-    if (within === undefined) start()
-    else within.enter(start)
+  flush(): void {
+    this.flushes.push(this.queue.flush())
+  }
+
+  /** Flushes inside a piece of running work, which is refused. */
+  flushWithin(piece: Piece): void {
+    piece.enter(() => {
+      this.refusals.push(
+        this.queue.flush().then(
+          () => 'flushed',
+          (error: { readonly code?: unknown }) => error.code,
+        ),
+      )
+    })
   }
 
   /** After a while in which nothing was done to it. */
@@ -546,7 +551,7 @@ class Driven {
     if (this.queue.size !== left) return `${this.queue.size} left, not ${left}`
     const order = this.started.filter(({ takesSlot }) => takesSlot)
     if (order.some((piece, index) => piece !== this.ready[index])) return 'started in another order'
-    const taken = this.running.filter(({ takesSlot, flushes }) => takesSlot && flushes === 0).length
+    const taken = this.running.filter(({ takesSlot }) => takesSlot).length
     if (taken < this.concurrency && order.length < this.ready.length) return 'a slot is free, and work waits'
     const stuck = [...this.#nested].some((piece) => piece.state === 'waiting')
     return stuck ? 'nested work waits for a slot' : undefined
@@ -558,6 +563,8 @@ class Driven {
       await nextTurn()
     }
     await Promise.all(this.flushes)
+    const codes = await Promise.all(this.refusals)
+    if (codes.some((code) => code !== 'ERR_INVALID_STATE')) throw new Error(`refused with ${codes.join()}`)
   }
 }
 
@@ -599,7 +606,7 @@ test('whatever is done to a queue: slots are used and kept, order is kept, all f
           )
           if (what === 'defer') driven.add(undefined, undefined)
           else if (what === 'after') driven.add(undefined, awaited)
-          else if (what === 'flush') driven.flush(undefined)
+          else if (what === 'flush') driven.flush()
           else if (one === undefined) continue
           else if (what === 'nest') driven.add(one, undefined)
           else if (what === 'nest after')
@@ -607,7 +614,7 @@ test('whatever is done to a queue: slots are used and kept, order is kept, all f
               one,
               awaited.filter((piece) => !ancestors(one).includes(piece)),
             )
-          else if (what === 'flush within') driven.flush(one)
+          else if (what === 'flush within') driven.flushWithin(one)
           else if (what === 'fail') one.gate.fail(new Error('failed'))
           else one.gate.open()
           await turns(steps.length + 3)

@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs'
 import test from 'ava'
 import { decodeBase64, OffloopError } from '../src/index.ts'
-import { check, Source } from '../src/native.ts'
+import { check, InputBytes } from '../src/runtime/native.ts'
 import { runScenario } from './fixtures/child.ts'
 
 test('an OffloopError says what, where and why', (t) => {
@@ -37,14 +37,14 @@ for (const [what, text] of [
 
 test('the addon’s codes are those of the contract', (t) => {
   const read = (path: string): string => readFileSync(new URL(path, import.meta.url), 'utf8')
-  const known = new Set(read('../src/errors.ts').match(/ERR_OFFLOOP_\w+/g))
+  const known = new Set(read('../src/runtime/errors.ts').match(/ERR_OFFLOOP_\w+/g))
   const used = read('../crates/binding/failure.rs').match(/ERR_OFFLOOP_\w+/g) ?? []
   t.true(used.length > 0)
   for (const code of used) t.true(known.has(code), code)
 })
 
 test('memory for an input that cannot be had is a failure with its code', (t) => {
-  const source = new Source()
+  const source = new InputBytes()
   t.like(source.reserve(2 ** 60), { code: 'ERR_OFFLOOP_TOO_LARGE' })
   t.throws(() => check(source.reserve(2 ** 60)), { instanceOf: OffloopError, code: 'ERR_OFFLOOP_TOO_LARGE' })
   t.is(source.length, 0)

@@ -50,7 +50,7 @@ for (const [name, expertsOf] of Object.entries(SERVERS)) {
       })
     })
     await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
-    // oxlint-disable-next-line typescript/no-unsafe-type-assertion
+    // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- a server that listens on a port has such an address
     const { port } = server.address() as AddressInfo
     try {
       const { tokens, experts } = await rollOut(`http://127.0.0.1:${port}/`, (turn) =>

@@ -330,8 +330,7 @@ const HOSTILE: Readonly<Record<string, unknown>> = {
 for (const [name, wire] of Object.entries(HOSTILE)) {
   // Alone, since what others allocate is counted too.
   test.serial(`refused, with its turn, and nothing allocated: ${name}`, async (t) => {
-    // What callers without types may pass.
-    // oxlint-disable-next-line typescript/no-unsafe-type-assertion
+    // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- callers without types may pass it
     const experts = wire as ExpertsWire
     const before = process.memoryUsage().arrayBuffers
     const good = { experts: { data: Buffer.of(1), shape: [1, 1, 1] } }
@@ -414,17 +413,17 @@ test('wrong arguments are Node’s own errors', async (t) => {
     [[], { tokens: 1, signal: {} }, 'ERR_INVALID_ARG_TYPE', '"options.signal"'],
   ]
   for (const [turns, options, code, name] of cases) {
-    // oxlint-disable-next-line typescript/no-unsafe-type-assertion
+    // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- callers without types may pass it
     const error = await errorOf(concatExperts(turns as [], options as ConcatOptions))
     t.like(error, { code }, name)
     t.true(String(error).includes(name), String(error))
   }
   for (const wire of [5, null, undefined, true]) {
-    // oxlint-disable-next-line typescript/no-unsafe-type-assertion
+    // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- callers without types may pass it
     t.like(await errorOf(decodeExperts(wire as unknown as string)), { code: 'ERR_INVALID_ARG_TYPE', name: 'TypeError' })
   }
   t.like(await errorOf(decodeExperts(structuredDetached())), { code: 'ERR_INVALID_ARG_VALUE' })
-  // oxlint-disable-next-line typescript/no-unsafe-type-assertion
+  // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- callers without types may pass it
   t.like(await errorOf(decodeExperts('', { tokens: 1 } as object)), { code: 'ERR_INVALID_ARG_VALUE' })
 })
 
@@ -435,6 +434,55 @@ function structuredDetached(): Uint8Array {
 }
 
 // ───────────────────────────── memory ─────────────────────────────
+
+/** Bytes of ArrayBuffers that are made before a call returns. */
+function measured<T>(start: () => T): { readonly call: T; readonly allocated: number } {
+  // Twice: memory that is unreachable is given back by the next collection.
+  globalThis.gc?.()
+  globalThis.gc?.()
+  const before = process.memoryUsage().arrayBuffers
+  const call = start()
+  return { call, allocated: process.memoryUsage().arrayBuffers - before }
+}
+
+function claimed(turns: readonly unknown[], length: number): unknown[] {
+  return new Proxy([...turns], { get: (target, key) => (key === 'length' ? length : Reflect.get(target, key)) })
+}
+
+for (const [what, turnsOf] of [
+  ['sparse list', (length: number) => Object.assign([null], { length })],
+  ['proxy', (length: number) => claimed([null], length)],
+  ['list of a turn and holes', (length: number) => Object.assign([{ experts: 'QUJD' }], { length })],
+  ['list of a turn that is refused', (length: number) => claimed([{ experts: 5 }], length)],
+] as const) {
+  for (const length of [1e6, 1e8, 2 ** 32 - 1]) {
+    test.serial(
+      `a ${what} that claims ${length} turns is refused at the first wrong one, without memory for the rest`,
+      async (t) => {
+        const turns = turnsOf(length)
+        // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- the list only claims to have turns
+        const { call, allocated } = measured(() => concatExperts(turns as ExpertsTurn[], { tokens: 4 }))
+        t.like(await errorOf(call), { code: 'ERR_INVALID_ARG_TYPE' })
+        t.true(allocated < 1e6, `${allocated} bytes`)
+      },
+    )
+  }
+}
+
+test.serial('nulls behind the last turn need no memory, and those before it are counted', async (t) => {
+  const turn = { experts: { data: Buffer.of(7), shape: [1, 1, 1] } }
+  const turns = [turn, ...Array.from({ length: 1e6 }, () => null)]
+  const { call, allocated } = measured(() => concatExperts(turns, { tokens: 1 }))
+  t.deepEqual([...(await call).data], [7])
+  t.true(allocated < 1e6, `${allocated} bytes`)
+  const nulls = Array.from({ length: 5000 }, () => null)
+  for (const transfer of [false, true]) {
+    const last = { experts: { data: new Uint8Array([7]), shape: [1, 1, 1] }, start: 1 }
+    const wrong = { ...turn, tokens: 1.5 }
+    t.deepEqual([...(await concatExperts([...nulls, last, null], { tokens: 2, gaps: 'zero', transfer })).data], [0, 7])
+    await refuses(t, concatExperts([...nulls, turn, ...nulls, wrong], { tokens: 2, transfer }), { turn: 10_001 })
+  }
+})
 
 test('what is handed over is taken when the call goes on, and not when it is refused', async (t) => {
   const rows = 100_000
@@ -605,7 +653,7 @@ test('what cannot be lifted is refused with its pointer, or kept where it is som
 
 test('wrong hints of a lift are Node’s own errors', async (t) => {
   const call = (lift: unknown): Promise<unknown> =>
-    // oxlint-disable-next-line typescript/no-unsafe-type-assertion
+    // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- callers without types may pass it
     errorOf(parse(Buffer.from('{}'), { lift: { '/a': lift } as Record<string, 'raw'> }))
   t.like(await call({ experts: 5 }), { code: 'ERR_INVALID_ARG_TYPE' })
   t.like(await call({ experts: { layers: -1 } }), { code: 'ERR_OUT_OF_RANGE' })

@@ -1,7 +1,6 @@
 /** Every kind of value, at every kind of place, against JSON.stringify: the bytes, the errors, and the order of side effects. */
 
-// Holes, and classes without members, are among what is encoded.
-/* oxlint-disable no-sparse-arrays, unicorn/no-new-array, typescript/no-extraneous-class */
+/* oxlint-disable no-sparse-arrays, unicorn/no-new-array, typescript/no-extraneous-class -- holes, and classes without members, are encoded here */
 
 import { createContext, runInContext } from 'node:vm'
 import test from 'ava'
@@ -138,8 +137,7 @@ class List extends Array<number> {
 }
 
 function argumentsOf(_first?: unknown, _second?: unknown, _third?: unknown): unknown {
-  // The thing itself is what is encoded.
-  // oxlint-disable-next-line prefer-rest-params
+  // oxlint-disable-next-line prefer-rest-params -- the arguments object itself is encoded
   return arguments
 }
 
@@ -282,8 +280,7 @@ compareValues('toJSON: called once, with the key as a string, and its answer is 
   'throwing what it likes': () => ({ toJSON: () => thrower('from toJSON') }),
   'throwing no error': () => ({
     toJSON() {
-      // What is thrown must come back as it is.
-      // oxlint-disable-next-line no-throw-literal, typescript/only-throw-error
+      // oxlint-disable-next-line no-throw-literal, typescript/only-throw-error -- any thrown value must come back as it is
       throw 'text'
     },
   }),

@@ -18,8 +18,9 @@ import {
   type Subject,
 } from './fixtures/stringify.ts'
 import { LIMITS, Random, randomMix, randomTable, randomValue, type Limits } from './fixtures/values.ts'
+import { FUZZ } from './fixtures/extent.ts'
 
-const TOTAL = Number(process.env['OFFLOOP_FUZZ'] ?? 200_000)
+const TOTAL = FUZZ
 const ONLY = process.env['OFFLOOP_SEED']
 
 /** What values are made by, and how many of them one encoder sees. */

@@ -6,6 +6,7 @@ import { print, RAW_TEXTS, shortest } from './fixtures/printer.ts'
 import { attempt, attemptLater, differ } from './fixtures/attempt.ts'
 import { differenceOfBytes } from './fixtures/stringify.ts'
 import { LIMITS, Random, randomTable, randomValue } from './fixtures/values.ts'
+import { FUZZ } from './fixtures/extent.ts'
 
 /** All ways to encode a value, made anew for each. */
 async function compare(t: ExecutionContext, make: () => unknown, options: EncodeOptions, what = ''): Promise<void> {
@@ -590,7 +591,7 @@ test('thousands of fragments, small and large', async (t) => {
 
 // ───────────────────────────── by chance ─────────────────────────────
 
-const TOTAL = Number(process.env['OFFLOOP_FUZZ'] ?? 200_000) / 100
+const TOTAL = FUZZ / 100
 
 test('random values under random options', async (t) => {
   const random = new Random(13)

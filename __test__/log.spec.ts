@@ -5,7 +5,7 @@ import { once } from 'node:events'
 import { existsSync, readFileSync, renameSync, statSync, symlinkSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { Readable } from 'node:stream'
-import { pipeline } from 'node:stream/promises'
+import { finished, pipeline } from 'node:stream/promises'
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import { pathToFileURL } from 'node:url'
 import test from 'ava'
@@ -23,7 +23,7 @@ import {
   string,
   type Arbitrary,
 } from 'fast-check'
-import { encodeLines, OffloopError, openJsonl, repair, type JsonlOptions } from '../src/index.ts'
+import { encodeLines, OffloopError, openJsonl, repair, type JsonlFile, type JsonlOptions } from '../src/index.ts'
 import { runScenario, startScenario } from './fixtures/child.ts'
 import { makeFile } from './fixtures/folder.ts'
 
@@ -151,6 +151,131 @@ test('a flush in the code of a row covers that row too, and flushSync there is r
   await log.close()
 })
 
+/** A row whose code runs `act` while it is captured. */
+const ACTING: Record<string, (act: () => void) => unknown> = {
+  toJSON: (act) => ({ toJSON: () => (act(), 'acting') }),
+  getter: (act) => ({
+    get x() {
+      act()
+      return 1
+    },
+  }),
+}
+/** Adds a row; resolves when it has landed. */
+const ADDING: Record<string, (log: JsonlFile, row: unknown) => Promise<unknown>> = {
+  append: (log, row) => log.append(row),
+  appendMany: (log, row) => log.appendMany([row]),
+  'appendMany of a stream': (log, row) => log.appendMany(Readable.from([row])),
+  writable: (log, row) => finished(log.writable().end(row)),
+  'a stream into writable': (log, row) => pipeline(Readable.from([row]), log.writable()),
+}
+
+for (const durability of ['none', 'data'] as const) {
+  for (const before of [0, 1]) {
+    for (const [code, makeRow] of Object.entries(ACTING)) {
+      for (const [way, add] of Object.entries(ADDING)) {
+        const name = `${way}, durability ${durability}, ${before} rows before, ${code}`
+        const expected = `${'0\n'.repeat(before)}${code === 'getter' ? '{"x":1}' : '"acting"'}\n`
+
+        test(`a row whose code closes the log lands: ${name}`, async (t) => {
+          const path = newPath()
+          const log = await openJsonl(path, { durability })
+          const earlier = Array.from({ length: before }, () => log.append(0))
+          let closing: Promise<void> | undefined
+          await add(
+            log,
+            makeRow(() => (closing = log.close())),
+          )
+          await Promise.all([...earlier, closing])
+          t.is(read(path), expected)
+          t.is(log.stats().rows, before + 1)
+          await t.throwsAsync(log.append(1), { code: 'ERR_OFFLOOP_CLOSED' })
+          await (await openJsonl(path)).close()
+        })
+
+        test(`a flush in the code of a row waits for that row: ${name}`, async (t) => {
+          const path = newPath()
+          const log = await openJsonl(path, { durability })
+          const earlier = Array.from({ length: before }, () => log.append(0))
+          let flushed: Promise<string> | undefined
+          await add(
+            log,
+            makeRow(() => (flushed = log.flush().then(() => read(path)))),
+          )
+          await Promise.all(earlier)
+          t.is(await flushed, expected)
+          await log.close()
+        })
+
+        test(`flushSync in the code of a row throws, and the row is bad: ${name}`, async (t) => {
+          const path = newPath()
+          const log = await openJsonl(path, { durability })
+          const earlier = Array.from({ length: before }, () => log.append(0))
+          const refused = await add(
+            log,
+            makeRow(() => log.flushSync()),
+          ).catch((error: unknown) => ({ bad: [{ index: 0, error }] }))
+          t.like(refused, { bad: [{ index: 0, error: { message: 'a row that is being captured cannot be flushed' } }] })
+          await Promise.all(earlier)
+          log.flushSync()
+          await log.close()
+          t.is(read(path), '0\n'.repeat(before))
+        })
+      }
+    }
+  }
+}
+
+test('a bad row whose code closes or flushes the log holds neither up', async (t) => {
+  for (const act of ['close', 'flush'] as const) {
+    const path = newPath()
+    const log = await openJsonl(path)
+    let done: Promise<void> | undefined
+    const row = {
+      toJSON() {
+        done = log[act]()
+        throw new Error('bad')
+      },
+    }
+    await t.throwsAsync(log.append(row), { message: 'bad' })
+    await done
+    await log.close()
+    t.is(read(path), '')
+  }
+})
+
+test('a row whose code appends a row that closes the log lands before that', async (t) => {
+  const path = newPath()
+  const log = await openJsonl(path)
+  const calls: Promise<unknown>[] = []
+  const inner = { toJSON: () => (calls.push(log.close()), 'inner') }
+  const middle = { toJSON: () => (calls.push(log.append(inner), log.append(2).catch(String)), 'middle') }
+  calls.push(log.append({ toJSON: () => (calls.push(log.append(middle)), 'outer') }))
+  const outcomes = await Promise.all(calls)
+  t.is(read(path), '"outer"\n"middle"\n"inner"\n')
+  t.true(outcomes.some((outcome) => String(outcome).includes('is closed')))
+})
+
+test('of appendMany, the rows up to the one whose code closes the log land', async (t) => {
+  const path = newPath()
+  const log = await openJsonl(path)
+  const rows = [{ toJSON: () => (void log.close(), 1) }, 2]
+  await t.throwsAsync(log.appendMany(rows), { code: 'ERR_OFFLOOP_CLOSED' })
+  await log.close()
+  t.is(read(path), '1\n')
+})
+
+test('a log that its exit handler flushes while a row closes it has that row', async (t) => {
+  const path = newPath()
+  const log = await openJsonl(path)
+  const appended = log.append({ toJSON: () => (void log.close(), 1) })
+  log.flushSync()
+  t.is(read(path), '1\n')
+  await appended
+  await log.close()
+  t.is(read(path), '1\n')
+})
+
 test('appendMany tells which rows are bad, of iterables of both kinds', async (t) => {
   const path = newPath()
   const log = await openJsonl(path)
@@ -186,7 +311,7 @@ test('an iterator that throws rejects, when what it gave has landed', async (t) 
   }
   await t.throwsAsync(log.appendMany(rows()), { message: 'no more' })
   t.is(read(path), '1\n')
-  // oxlint-disable-next-line typescript/no-unsafe-type-assertion
+  // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- callers without types may pass it
   await t.throwsAsync(log.appendMany(7 as never), { code: 'ERR_INVALID_ARG_TYPE', message: /"rows" argument/ })
   await log.close()
 })
@@ -524,8 +649,7 @@ for (const [options, code] of [
 ] as const) {
   test(`the options ${JSON.stringify(options)} are refused, and nothing is created`, async (t) => {
     const path = newPath()
-    // What callers without types may pass.
-    // oxlint-disable-next-line typescript/no-unsafe-type-assertion
+    // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- callers without types may pass it
     await t.throwsAsync(openJsonl(path, options as never), { code })
     t.false(existsSync(dirname(path)))
   })
@@ -534,7 +658,7 @@ for (const [options, code] of [
 test('a path is a string or a file: URL without NULs', async (t) => {
   await t.throwsAsync(openJsonl('a\0b'), { code: 'ERR_INVALID_ARG_VALUE' })
   await t.throwsAsync(openJsonl(new URL('http://a/b')), { code: 'ERR_INVALID_URL_SCHEME' })
-  // oxlint-disable-next-line typescript/no-unsafe-type-assertion
+  // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- callers without types may pass it
   await t.throwsAsync(openJsonl(7 as never), { code: 'ERR_INVALID_ARG_TYPE' })
 })
 

@@ -1,6 +1,6 @@
 import test from 'ava'
 import { configure, decodeBase64, encodeBase64, stats } from '../src/index.ts'
-import { Queue } from '../src/queue.ts'
+import { Queue } from '../src/runtime/queue.ts'
 import { runScenario } from './fixtures/child.ts'
 import { noise } from './fixtures/text.ts'
 

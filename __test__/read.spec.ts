@@ -17,6 +17,7 @@ import { pathToFileURL } from 'node:url'
 import test from 'ava'
 import { readJsonl, type BadRow, type ReadOptions, type RowWithBytes } from '../src/index.ts'
 import { Random, randomValue } from './fixtures/values.ts'
+import { isFull } from './fixtures/extent.ts'
 
 const folder = mkdtempSync(join(tmpdir(), 'offloop-'))
 let files = 0
@@ -177,6 +178,17 @@ test('numbers that JSON has not arrive as numbers, wherever they stand', async (
   t.deepEqual<unknown, unknown>(first?.fields, { '/a': NaN, '/b/1': { c: -Infinity }, '/d': 'NaN', '/x': undefined })
 })
 
+test('a string that looks like such a number stays a string, however it is written', async (t) => {
+  for (const text of ['number:NaN', '#number:1', '$number:x', '##number:', `${'#'.repeat(40_000)}number:`]) {
+    const escaped = Buffer.from(text.slice(-20))
+      .toString('hex')
+      .replaceAll(/../g, String.raw`\u00$&`)
+    const path = fileOf(`[NaN,"${text}","${escaped}"]\n`)
+    const [row] = await all(readJsonl(path, { as: 'value' }))
+    t.deepEqual(row?.value, [NaN, text, text.slice(-20)])
+  }
+})
+
 test('bytes that are no UTF-8 are kept as bytes, and read as U+FFFD', async (t) => {
   const path = fileOf(Buffer.from('{"a":"\xff"}\n', 'latin1'))
   const [row] = await all(readJsonl(path))
@@ -265,7 +277,7 @@ descriptors('the file is closed at the end, after a break, an error, and an abor
 
 test('it never throws: wrong arguments reject the first next()', async (t) => {
   const check = async (options: unknown, code: string, path: unknown = 'x'): Promise<void> => {
-    // oxlint-disable-next-line typescript/no-unsafe-type-assertion
+    // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- callers without types may pass it
     const batches = readJsonl(path as string, options as ReadOptions)
     t.like(await errorOf(batches), { code })
   }
@@ -297,14 +309,16 @@ test('rows of 64 KiB and more can be transferred; smaller ones share', async (t)
   t.is(first?.byteLength, 70_002)
 })
 
-test('a row longer than a string can be is told to be, where it is asked for as a value', async (t) => {
-  const path = fileOf('{"a":1}\n["')
-  const mebibyte = Buffer.alloc(2 ** 20, 'x')
-  const file = openSync(path, 'a')
-  for (let count = 0; count < 512; count += 1) writeSync(file, mebibyte)
-  writeSync(file, '"]\n')
-  closeSync(file)
-  const error = await errorOf(readJsonl(path, { as: 'value', from: 8 }))
-  truncateSync(path, 0)
-  t.like(error, { code: 'ERR_OFFLOOP_TOO_LARGE', offset: 8, path })
-})
+if (isFull) {
+  test('a row longer than a string can be is told to be, where it is asked for as a value', async (t) => {
+    const path = fileOf('{"a":1}\n["')
+    const mebibyte = Buffer.alloc(2 ** 20, 'x')
+    const file = openSync(path, 'a')
+    for (let count = 0; count < 512; count += 1) writeSync(file, mebibyte)
+    writeSync(file, '"]\n')
+    closeSync(file)
+    const error = await errorOf(readJsonl(path, { as: 'value', from: 8 }))
+    truncateSync(path, 0)
+    t.like(error, { code: 'ERR_OFFLOOP_TOO_LARGE', offset: 8, path })
+  })
+}

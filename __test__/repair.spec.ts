@@ -16,10 +16,10 @@ import {
   writeSync,
 } from 'node:fs'
 import { createServer } from 'node:net'
-import { dirname, join } from 'node:path'
+import { basename, dirname, join } from 'node:path'
 import { fileURLToPath, pathToFileURL } from 'node:url'
 import test, { type ExecutionContext } from 'ava'
-import { OffloopError, repair, type RepairReport, type TailPolicy } from '../src/index.ts'
+import { OffloopError, openJsonl, repair, type RepairReport, type TailPolicy } from '../src/index.ts'
 import { runScenario, startScenario } from './fixtures/child.ts'
 import { makeFile } from './fixtures/folder.ts'
 import { failAt, hasStrace, killAt, trace } from './fixtures/strace.ts'
@@ -112,6 +112,17 @@ test('torn bytes cut again go to a sidecar of their own', async (t) => {
   t.is(sidecar, `${path}.torn-8-1`)
   t.is(read(`${path}.torn-8-0`), '{"a":2')
   t.is(read(`${path}.torn-8-1`), '{"b":')
+})
+
+test('a torn log whose name is as long as any opens, and its sidecar has a shorter name', async (t) => {
+  const path = join(dirname(makeFile('')), 'é'.repeat(127) + 'x')
+  writeFileSync(path, TORN)
+  const log = await openJsonl(path)
+  await log.close()
+  const { sidecar } = log.repaired
+  t.regex(basename(sidecar ?? ''), /^é{114}~[0-9a-f]{16}\.torn-8-0$/)
+  t.is(read(sidecar ?? ''), '{"a":2')
+  t.is(read(path), '{"a":1}\n')
 })
 
 test('file and sidecar have the mode that the file had', async (t) => {
@@ -229,8 +240,7 @@ for (const [options, code] of [
 ] as const) {
   test(`the options ${JSON.stringify(options)} are refused`, async (t) => {
     const path = makeFile(TORN)
-    // What callers without types may pass.
-    // oxlint-disable-next-line typescript/no-unsafe-type-assertion
+    // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- callers without types may pass it
     await t.throwsAsync(repair(path, options as never), { code })
     t.is(read(path), TORN)
   })
@@ -242,7 +252,7 @@ test('a path is a string or a file: URL without NULs', async (t) => {
   await t.throwsAsync(repair('a\0b'), { code: 'ERR_INVALID_ARG_VALUE', instanceOf: TypeError })
   await t.throwsAsync(repair(new URL('file:///a%00b')), { code: 'ERR_INVALID_ARG_VALUE' })
   await t.throwsAsync(repair(new URL('http://a/b')), { code: 'ERR_INVALID_URL_SCHEME' })
-  // oxlint-disable-next-line typescript/no-unsafe-type-assertion
+  // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- callers without types may pass it
   await t.throwsAsync(repair(7 as never), { code: 'ERR_INVALID_ARG_TYPE' })
 })
 

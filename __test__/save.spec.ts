@@ -153,8 +153,7 @@ for (const [what, value, options, expected] of [
   test(`${what} rejects, and leaves the old file and no other`, async (t) => {
     const path = newPath()
     writeFileSync(path, 'old')
-    // What callers without types may pass.
-    // oxlint-disable-next-line typescript/no-unsafe-type-assertion
+    // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- callers without types may pass it
     await t.throwsAsync(saveFile(path, value, options as never), expected)
     t.is(readFileSync(path, 'utf8'), 'old')
     t.deepEqual(namesBeside(path), ['file'])

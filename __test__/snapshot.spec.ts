@@ -8,6 +8,7 @@ import { runScenario } from './fixtures/child.ts'
 import { pack } from './fixtures/packer.ts'
 import { print } from './fixtures/printer.ts'
 import { LIMITS, Random, randomMix, randomShape, randomTable, randomValue } from './fixtures/values.ts'
+import { FUZZ } from './fixtures/extent.ts'
 
 type CaptureOptions = NonNullable<Parameters<typeof capture>[1]>
 type JsonOptions = Pick<EncodeOptions, 'space' | 'newline' | 'sortKeys'>
@@ -267,7 +268,7 @@ test('a worker that is terminated while its snapshots are read takes nobody with
 
 // ───────────────────────────── by chance ─────────────────────────────
 
-const TOTAL = Number(process.env['OFFLOOP_FUZZ'] ?? 200_000) / 200
+const TOTAL = FUZZ / 200
 
 test('random values under random options', async (t) => {
   const random = new Random(23)

@@ -226,8 +226,7 @@ async function latencyOfStat(): Promise<string> {
     left -= 1
   })
   const { concurrency, queued } = stats()
-  // The calls change it.
-  // oxlint-disable-next-line no-unmodified-loop-condition
+  // oxlint-disable-next-line no-unmodified-loop-condition -- the calls change it
   while (left > 0) {
     const start = performance.now()
     await stat('.')

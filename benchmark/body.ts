@@ -130,7 +130,7 @@ function plainly(body: Buffer, { areNumbersLifted = false }: Case): Completion {
 function putBlob(choice: Choice, blobOf: (text: string) => Buffer): void {
   const { routed_experts: experts } = choice
   if (typeof experts === 'string') choice.routed_experts = blobOf(experts)
-  // oxlint-disable-next-line typescript/no-unsafe-type-assertion
+  // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- the template has an object here
   else Object.assign(experts as object, { data: blobOf((experts as { readonly data: string }).data) })
 }
 
@@ -333,8 +333,7 @@ async function overHttp(): Promise<string[][]> {
     })
     const contenders = [
       fetched('await response.json(), Buffer.from', async (response) => {
-        // What the server sends is a completion.
-        // oxlint-disable-next-line typescript/no-unsafe-type-assertion
+        // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- the server sends a completion
         const value = (await response.json()) as Completion
         for (const choice of value.choices) putBlob(choice, (text) => Buffer.from(text, 'base64'))
         return value

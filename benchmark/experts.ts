@@ -127,8 +127,7 @@ async function compared(given: Rollout): Promise<string> {
     : { "one Buffer, write(…, 'base64') for each": written, 'Buffer.from for each, Buffer.concat': joined }
   const expected = (isMixed ? widened : written)(given, strings(turns))
   const concat = async (own: unknown, transfer: boolean): Promise<Buffer> => {
-    // What `prepare` made.
-    // oxlint-disable-next-line typescript/no-unsafe-type-assertion
+    // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- `prepare` made it
     const { data } = await concatExperts(own as Made, { tokens, transfer })
     return data
   }
@@ -149,7 +148,7 @@ async function compared(given: Rollout): Promise<string> {
     ...Object.entries(plainly).map(([name, run]): Contender => ({
       name,
       prepare: () => strings(turns),
-      // oxlint-disable-next-line typescript/no-unsafe-type-assertion
+      // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- `prepare` made strings
       run: async (own) => run(given, own as string[]),
     })),
   ]

@@ -61,7 +61,7 @@ interface Completion {
 async function complete(url: string, request: object): Promise<Completion['choices'][0]> {
   const response = await fetch(url, { method: 'POST', body: JSON.stringify(request) })
   if (!response.ok) throw new Error(`the server answers ${response.status}`)
-  // oxlint-disable-next-line typescript/no-unsafe-type-assertion
+  // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- the server sends a completion
   const { choices } = (await response.json()) as Completion
   return choices[0]
 }

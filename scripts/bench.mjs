@@ -1,5 +1,5 @@
 /**
- * `npm run bench`: every benchmark in turn, kept in `benchmark/results/<triple>/<date>.md` and `.json`. `npm run bench -- json body`:
+ * `npm run bench`: every benchmark in turn, kept in `benchmark/results/<triple>/<date>.md`. `npm run bench -- json body`:
  * those alone. With `--nodes` on Node 20, 24 and 26; with `--quick` few rounds, printed only. `-- kernels`: cargo's, of base64.
  */
 

@@ -1,4 +1,4 @@
-/** What `.ci/run` does: set up, `npm test`, the rest of `ready`, the other Nodes; then one line with the sums of all tests. */
+/** What `.ci/run` does: set up, `npm test`, the rest of `ready`, `npm run test:full`; then one line with the sums of all tests. */
 
 import { count } from './count.mjs'
 import { run } from './steps.mjs'
@@ -7,8 +7,7 @@ const PARTS = [
   'node scripts/setup.mjs --hooks --browser',
   'npm test',
   'node scripts/ready.mjs rest',
-  'npm run --silent test:nodes -- --others',
-  'npm run --silent test:arm64',
+  'npm run --silent test:full',
 ]
 
 const sums = { passed: 0, failed: 0 }

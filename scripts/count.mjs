@@ -10,7 +10,7 @@ const COUNTS = [
 
 export function count(output) {
   const counted = { passed: 0, failed: 0 }
-  // oxlint-disable-next-line no-control-regex
+  // oxlint-disable-next-line no-control-regex -- an escape sequence begins with a control character
   for (const line of output.replaceAll(/\u001B\[[\d;]*m/g, '').split(/\r?\n/)) {
     const groups = COUNTS.map((pattern) => pattern.exec(line)?.groups).find((match) => match !== undefined)
     counted.passed += Number(groups?.passed ?? (groups?.title === undefined ? 0 : 1))

@@ -7,7 +7,7 @@ import { install, VERSIONS } from './node.mjs'
 import { env, run } from './steps.mjs'
 
 /** A quarter. */
-const OTHERS = { OFFLOOP_FUZZ: '50000', ...env }
+const OTHERS = { OFFLOOP_FUZZ: '50000', OFFLOOP_TESTS: 'full', ...env }
 const SPECS = '"__test__/*.spec.ts" "__test__/clients/*.spec.ts"'
 
 const here = process.versions.node.split('.')[0]

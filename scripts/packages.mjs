@@ -4,7 +4,13 @@
 
 import { run } from './steps.mjs'
 
-const PACKAGES = { strace: 'strace', mount: 'mount', 'mkfs.ext4': 'e2fsprogs', 'mkfs.xfs': 'xfsprogs' }
+const PACKAGES = {
+  strace: 'strace',
+  mount: 'mount',
+  'mkfs.ext4': 'e2fsprogs',
+  'mkfs.xfs': 'xfsprogs',
+  valgrind: 'valgrind',
+}
 
 if (process.platform === 'linux') await install()
 

@@ -1,19 +1,23 @@
 /**
- * Everything that proves the project, in this order: `npm run ready`. `npm test` is the part that tests; `.ci/run` calls
- * that, then the `rest`. Goes on after a failure, and says at the end what failed.
+ * Checks and short tests: `npm run ready`. `npm test` runs the tests alone, two minutes once everything is built. `.ci/run`
+ * runs these, then `test:full`. A failure stops nothing; the end says what failed.
  */
 
 import { env, run } from './steps.mjs'
 
+/** Specs that mostly start processes. `npm run test:full` runs them, with faults and counted steps. */
+const LONG = ['checkpoint', 'crash', 'interop', 'pool', 'setup', 'step']
+const SPECS = [
+  '"__test__/*.spec.ts"',
+  '"__test__/clients/*.spec.ts"',
+  ...LONG.map((name) => `"!__test__/${name}.spec.ts"`),
+].join(' ')
 const TESTS = {
-  'cargo test': [
-    'cargo test --quiet --no-fail-fast --workspace --exclude offloop-binding',
-    // What takes too long without optimisation.
-    'cargo test --quiet --no-fail-fast --release --package offloop-jsonl -- --ignored',
-  ],
-  ava: ['ava'],
+  'cargo test': ['cargo test --quiet --no-fail-fast --workspace --exclude offloop-binding'],
+  ava: [`ava ${SPECS}`],
 }
 const CHECKS = {
+  house: ['node scripts/house.mjs'],
   format: ['oxfmt --check', 'cargo fmt --all --check'],
   lint: ['oxlint'],
   types: ['tsc'],

@@ -1,6 +1,8 @@
-export { decodeBase64, encodeBase64, type Base64Options } from './base64.ts'
-export { parse, split, type Lift, type ParseOptions, type SplitResult } from './body.ts'
-export type { Body, Bytes } from './bytes.ts'
+/** The public functions and types of the main entry. */
+
+export { decodeBase64, encodeBase64, type Base64Options } from './base64/base64.ts'
+export { parse, split, type Lift, type ParseOptions, type SplitResult } from './parse/parse.ts'
+export type { Body, Bytes } from './runtime/bytes.ts'
 export {
   concatExperts,
   decodeExperts,
@@ -10,9 +12,17 @@ export {
   type ExpertsTurn,
   type ExpertsWire,
   type RoutedExperts,
-} from './experts.ts'
-export { OffloopError, type ErrorCode } from './errors.ts'
-export { capture, createEncoder, encode, encodeLines, encodeMsgpack, encodeSync, type Encoder } from './json.ts'
+} from './experts/experts.ts'
+export { OffloopError, type ErrorCode } from './runtime/errors.ts'
+export {
+  capture,
+  createEncoder,
+  encode,
+  encodeLines,
+  encodeMsgpack,
+  encodeSync,
+  type Encoder,
+} from './encode/encode.ts'
 export type { Durability } from './jsonl/durability.ts'
 export { openJsonl, type JsonlFile, type JsonlOptions } from './jsonl/log.ts'
 export {
@@ -23,12 +33,12 @@ export {
   type RepairReport,
   type TailPolicy,
 } from './jsonl/repair.ts'
-export type { EncodeLinesOptions, EncodeOptions, MsgpackOptions } from './forms.ts'
-export type { Snapshot } from './snapshot.ts'
-export { rawJson, RawJson } from './capture/raw.ts'
-export { version } from './native.ts'
-export type { BytesInput, Cancellable } from './options.ts'
-export { configure, stats } from './pool.ts'
+export type { EncodeLinesOptions, EncodeOptions, MsgpackOptions } from './encode/config.ts'
+export type { Snapshot } from './encode/snapshot.ts'
+export { rawJson, RawJson } from './capture/raw-json.ts'
+export { version } from './runtime/native.ts'
+export type { BytesInput, Cancellable } from './runtime/options.ts'
+export { configure, stats } from './runtime/pool.ts'
 export {
   readJsonl,
   type ReadOptions,

@@ -8,12 +8,13 @@ import {
   decodeBase64InPlace,
   decodeBase64Part,
   encodeBase64 as encodeInTask,
-  Source,
+  InputBytes,
   Stop,
   type Failure,
 } from '../../binding.js'
-import { decodeBase64, encode, encodeBase64, parse, stats } from '../../src/index.ts'
-import { ABORTED } from '../../src/native.ts'
+import { decodeBase64, encode, encodeBase64, parse, readJsonl, stats } from '../../src/index.ts'
+import { ABORTED } from '../../src/runtime/native.ts'
+import { makeFile } from '../fixtures/folder.ts'
 import { loadHooks } from '../fixtures/hooks.ts'
 import { expect, play } from '../fixtures/scenario.ts'
 import { inChunks } from '../fixtures/text.ts'
@@ -27,8 +28,8 @@ const { Standard } = Base64Alphabet
 /** What no result here holds. */
 const UNTOUCHED = 0xaa
 
-function sourceOf(...parts: readonly Uint8Array[]): Source {
-  const source = new Source()
+function sourceOf(...parts: readonly Uint8Array[]): InputBytes {
+  const source = new InputBytes()
   for (const part of parts) source.copy(part)
   return source
 }
@@ -97,6 +98,12 @@ async function ends(): Promise<void> {
   )
 }
 
+async function countRows(batches: AsyncIterable<readonly unknown[]>): Promise<number> {
+  let count = 0
+  for await (const rows of batches) count += rows.length
+  return count
+}
+
 /** More looks than any call takes. */
 const MANY = 1_000_000
 
@@ -109,6 +116,8 @@ async function calls(): Promise<void> {
   const { signal } = new AbortController()
   const owned = (bytes: Uint8Array): Uint8Array => new Uint8Array(bytes)
   const clearing = Math.floor((6 * PIECE) / CLEARED)
+  // Looked through for marks, copied, and read, 64 KiB at a time.
+  const path = makeFile(`{"text":"${'#'.repeat(CLEARED)}number:","score":NaN}\n`)
   for (const [what, least, call] of [
     ['bytes', 8, () => decodeBase64(text, { signal })],
     ['white space', 8 + clearing, () => decodeBase64(spaces, { signal })],
@@ -121,6 +130,8 @@ async function calls(): Promise<void> {
     ['taken bytes to be encoded', 8, () => encodeBase64(owned(text), { signal, transfer: true })],
     ['white space in a body', 8 + clearing, () => parse(body, { signal, lift: { '/a': 'base64' } })],
     ['a value', 2, () => encode(numbers, { signal })],
+    ['a row of a file', 48, () => countRows(readJsonl(path, { as: 'value', signal }))],
+    ['a field of a row', 48, () => countRows(readJsonl(path, { fields: ['/score'], signal }))],
   ] satisfies readonly [string, number, () => Promise<unknown>][]) {
     hooks.stopAtLook(MANY)
     await call()

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto'
 import { isMainThread, parentPort, Worker, workerData } from 'node:worker_threads'
 import { configure, createEncoder, encode, encodeLines, encodeSync, stats, type Bytes } from '../../src/index.ts'
-import { run } from '../../src/pool.ts'
+import { run } from '../../src/runtime/pool.ts'
 import { loadHooks } from '../fixtures/hooks.ts'
 import { expect, play } from '../fixtures/scenario.ts'
 
@@ -45,8 +45,7 @@ const MEDLEY_EXPECTED = MEDLEY.map((value) => Buffer.from(stringify(value)))
 const SPACED_EXPECTED = MEDLEY.map((value) => Buffer.from(stringify(value, null, 2)))
 const LISTED_EXPECTED = Buffer.from(stringify(ROWS, ['id', 'tags']))
 const LINES_EXPECTED = Buffer.from(ROWS.map((row) => `${stringify(row)}\n`).join(''))
-// A function without `this`.
-// oxlint-disable-next-line typescript/unbound-method
+// oxlint-disable-next-line typescript/unbound-method -- the function needs no `this`
 const { compare } = Buffer
 
 function evil(): never {
@@ -491,8 +490,7 @@ function exits(): void {
 /** Started where code generation is forbidden. */
 async function learned(): Promise<void> {
   try {
-    // That it throws is what is asked for.
-    // oxlint-disable-next-line no-new-func, typescript/no-implied-eval
+    // oxlint-disable-next-line no-new-func, typescript/no-implied-eval -- it must throw
     const made: unknown = new Function('return 1')
     expect(made === undefined, 'no function')
   } catch (error) {

@@ -133,4 +133,51 @@ async function failing(): Promise<void> {
   expect(told === 3, `three warnings, not ${told}`)
 }
 
-await play({ trimmed, kept, disposed, keeping, monitored, deferred, awaited, started, stored, later, failing })
+/** Promises given to a call that is refused end no process, whether they have rejected by then or reject later. */
+async function refused(): Promise<void> {
+  const failLater = async (): Promise<never> => {
+    await sleep(5)
+    throw new Error('given')
+  }
+  const given = (): Promise<never>[] => [Promise.reject(new Error('given')), failLater()]
+  const full = createDeferQueue({ maxSize: 1 })
+  void full.defer(() => sleep(50))
+  const closed = createDeferQueue()
+  await closed[Symbol.asyncDispose]()
+  const open = createDeferQueue()
+  const outcomes = await Promise.allSettled([
+    full.after(given(), () => 1),
+    closed.after(given(), () => 1),
+    Reflect.apply(open.after.bind(open), undefined, [given(), 'no function']),
+  ])
+  const codes = outcomes.map((outcome) => (outcome.status === 'rejected' ? Reflect.get(outcome.reason, 'code') : ''))
+  await sleep(20)
+  const expected = 'ERR_OFFLOOP_FULL,ERR_OFFLOOP_CLOSED,ERR_INVALID_ARG_TYPE'
+  expect(codes.join() === expected, `${expected}, not ${codes.join()}`)
+}
+
+/** A failure of deferred work is reported, though a call that was given its promise was refused. */
+async function refusedDeferred(): Promise<void> {
+  const errors: unknown[] = []
+  const queue = createDeferQueue({ maxSize: 1, onError: (error) => errors.push(error) })
+  const deferring = queue.defer(() => Promise.reject(new Error('deferred')))
+  await queue.after([deferring], () => 1).catch(() => {})
+  await queue.flush()
+  expect(errors.length === 1, `one error, not ${errors.length}`)
+}
+
+await play({
+  trimmed,
+  kept,
+  disposed,
+  keeping,
+  monitored,
+  deferred,
+  awaited,
+  started,
+  stored,
+  later,
+  failing,
+  refused,
+  refusedDeferred,
+})

@@ -87,7 +87,7 @@ const MOST_GROWTH = { rss: 8e6, heapUsed: 1e5, external: 1e5, arrayBuffers: 1e5 
 
 async function flat(): Promise<void> {
   const used = [await usedAfter(2000)]
-  // oxlint-disable-next-line no-await-in-loop
+  // oxlint-disable-next-line no-await-in-loop -- one measurement follows the other
   for (let round = 0; round < ROUNDS; round += 1) used.push(await usedAfter(10_000 / ROUNDS))
   for (const kind of ['rss', 'heapUsed', 'external', 'arrayBuffers'] as const) {
     const sizes = used.map((usage) => usage[kind])

@@ -1,6 +1,6 @@
 import { decodeBase64, OffloopError, stats } from '../../src/index.ts'
-import { unwrap } from '../../src/native.ts'
-import { run } from '../../src/pool.ts'
+import { unwrap } from '../../src/runtime/native.ts'
+import { run } from '../../src/runtime/pool.ts'
 import { loadHooks } from '../fixtures/hooks.ts'
 import { expect, play } from '../fixtures/scenario.ts'
 import { noise } from '../fixtures/text.ts'

@@ -5,8 +5,7 @@ import { expect, play } from '../fixtures/scenario.ts'
 
 async function patched(): Promise<void> {
   Buffer.prototype.toJSON = function toJSON(this: Buffer): never {
-    // What the types of Node say it gives is not what this test gives.
-    // oxlint-disable-next-line typescript/no-unsafe-type-assertion
+    // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- the patched method returns something else
     return `base64:${this.toString('base64')}` as never
   }
   const make = (): unknown => ({ a: Buffer.from('abc'), b: [Buffer.from('d')], c: new Map([[1, Buffer.from('e')]]) })

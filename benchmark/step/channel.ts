@@ -12,12 +12,11 @@ interface Message {
 }
 
 /** In a child: what it answers, once it is asked. */
-// Both sides are of one version.
-// oxlint-disable-next-line typescript/no-unnecessary-type-parameters
+// oxlint-disable-next-line typescript/no-unnecessary-type-parameters -- both sides are of one version
 export function answerTo<Q>(topic: string, answer: (question: Q) => unknown): void {
   process.on('message', (message: Message) => {
     if (message.topic !== topic) return
-    // oxlint-disable-next-line typescript/no-unsafe-type-assertion
+    // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- both sides are of one version
     void settle(topic, () => answer(message.body as Q))
   })
   if (process.listenerCount('disconnect') === 0) process.once('disconnect', () => process.exit())
@@ -49,7 +48,7 @@ export class Child {
     this.#process = fork(path, { detached: true })
   }
 
-  // oxlint-disable-next-line typescript/no-unnecessary-type-parameters
+  // oxlint-disable-next-line typescript/no-unnecessary-type-parameters -- both sides are of one version
   ask<A>(topic: string, body: unknown = null): Promise<A> {
     return new Promise((resolve, reject) => {
       const gone = (): void => {
@@ -59,7 +58,7 @@ export class Child {
       const take = (message: Message): void => {
         if (message.topic !== topic) return
         this.#process.off('message', take).off('exit', gone)
-        // oxlint-disable-next-line typescript/no-unsafe-type-assertion
+        // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- both sides are of one version
         if (message.error === undefined) resolve(message.body as A)
         else reject(new Error(message.error))
       }

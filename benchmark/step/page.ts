@@ -1,6 +1,6 @@
 /** The page of a step: two timelines in one scale, the table, and what was measured where. */
 
-import { sizeOf } from '../../src/bar.ts'
+import { sizeOf } from '../../src/cli/bar.ts'
 import { HEAD, longestMs, rowsOf, showMs, type Result, type Run } from './figures.ts'
 import type { Way } from './orchestrator.ts'
 

@@ -1,5 +1,5 @@
-//! The AVX-512 intrinsics are stable since Rust 1.89; an older compiler builds without that kernel. Also the build script
-//! of `crates/json`.
+//! Sets `cfg(avx512)` if the compiler has the AVX-512 intrinsics, which are stable since Rust 1.89. Without it there is no
+//! such kernel. Cargo runs this script for `crates/base64`, `crates/cpu` and `crates/json`.
 
 use std::env;
 use std::process::Command;
@@ -14,7 +14,7 @@ fn main() {
     }
 }
 
-/// The 95 of `rustc 1.95.0 (…)`.
+/// Returns the 95 of `rustc 1.95.0 (…)`.
 fn minor_version() -> Option<u32> {
     let output = Command::new(env::var_os("RUSTC")?).arg("--version").output().ok()?;
     let text = String::from_utf8(output.stdout).ok()?;

@@ -1,23 +1,22 @@
+//! Base64 for `src/base64`: converts arguments and calls `offloop-base64`. Functions that end in `sync` run on the JS
+//! thread, the others launch a task.
+
 use std::cell::RefCell;
-use std::ops::Range;
 use std::result::Result;
 use std::sync::{Arc, Mutex};
 
 use napi::bindgen_prelude::{AsyncTask, Either, Uint8Array};
 use napi::{Env, JsString};
 use napi_derive::napi;
-use offloop_base64::{Alphabet, DecodeError, Decoder, Mode, encode_into};
+use offloop_base64::{Alphabet, Mode, PieceDecoder, decode_into, encode_into, encode_pieces};
 
-use crate::failure::{Cause, Failure};
+use crate::failure::{Failure, FailureCause};
 use crate::lock::lock;
-use crate::memory::{Held, View};
+use crate::memory::{PinnedBuffer, View};
 use crate::result::{clear_rest, prepare};
-use crate::source::{Segment, Source, latin1_of, recycle};
+use crate::source::{InputBytes, InputChunk, latin1_of, recycle};
 use crate::stop::{Flag, Stop};
-use crate::task::{Job, Work, at_once, launch};
-
-/// How much is decoded or encoded between two looks at the flag: about 0.1 ms. A multiple of three and of four.
-const PIECE: usize = 3 << 18;
+use crate::task::{PoolTask, Work, at_once, launch};
 
 #[napi]
 pub enum Base64Mode {
@@ -51,59 +50,69 @@ impl From<Base64Alphabet> for Alphabet {
     }
 }
 
-/// Decodes a whole text into `out`; tells how long the result is.
+/// Decodes a whole text into `out` in a task; returns the size of the result.
 #[napi(ts_return_type = "Promise<number | Failure>")]
 pub fn decode_base64(
-    source: &Source,
+    source: &InputBytes,
     out: Uint8Array,
     mode: Base64Mode,
     alphabet: Base64Alphabet,
     stop: Option<&Stop>,
-) -> AsyncTask<Job<Decode>> {
-    let progress = Arc::new(Mutex::new(Progress::new(mode, alphabet)));
-    launch(Decode { progress, text: source.drain(), out: Held::new(out), last: true }, stop)
+) -> AsyncTask<PoolTask<DecodeBase64>> {
+    let decoder = Base64Decoder::new(mode, alphabet);
+    decode_base64_part(&decoder, source, out, true, stop)
 }
 
 /// A text whose parts are decoded by one task after the other.
 #[napi]
-pub struct Base64Decoder(Arc<Mutex<Progress>>);
+pub struct Base64Decoder(Arc<Mutex<PieceDecoder>>);
 
 #[napi]
 impl Base64Decoder {
     #[napi(constructor)]
     #[must_use]
     pub fn new(mode: Base64Mode, alphabet: Base64Alphabet) -> Self {
-        Self(Arc::new(Mutex::new(Progress::new(mode, alphabet))))
+        Self(Arc::new(Mutex::new(PieceDecoder::new(mode.into(), alphabet.into()))))
     }
 }
 
-/// Decodes the next part of a text; tells how long the result is by then.
+/// Decodes the next part of a text in a task; returns the size of the result so far.
 #[napi(ts_return_type = "Promise<number | Failure>")]
 pub fn decode_base64_part(
     decoder: &Base64Decoder,
-    source: &Source,
+    source: &InputBytes,
     out: Uint8Array,
     last: bool,
     stop: Option<&Stop>,
-) -> AsyncTask<Job<Decode>> {
-    let progress = Arc::clone(&decoder.0);
-    launch(Decode { progress, text: source.drain(), out: Held::new(out), last }, stop)
+) -> AsyncTask<PoolTask<DecodeBase64>> {
+    let decoder = Arc::clone(&decoder.0);
+    launch(DecodeBase64 { decoder, text: source.drain(), out: PinnedBuffer::new(out), last }, stop)
 }
 
-pub struct Decode {
-    /// Locked by one task at a time: the parts of a text are launched one after the other.
-    progress: Arc<Mutex<Progress>>,
-    text: Vec<Segment>,
-    out: Held,
+/// Decodes a text, or a part of one.
+pub struct DecodeBase64 {
+    /// Locked by one task at a time: the caller launches the parts of a text one after the other.
+    decoder: Arc<Mutex<PieceDecoder>>,
+    text: Vec<InputChunk>,
+    out: PinnedBuffer,
     last: bool,
 }
 
-impl Work for Decode {
+impl Work for DecodeBase64 {
     type Done = f64;
 
     fn run(&mut self, flag: &Flag) -> Result<f64, Failure> {
-        let mut progress = lock(&self.progress);
-        progress.decode(&self.text, self.out.bytes_mut(), self.last, flag)
+        let mut decoder = lock(&self.decoder);
+        let out = self.out.bytes_mut();
+        if decoder.written() == 0 {
+            prepare(out);
+        }
+        decoder.decode(self.text.iter().map(InputChunk::bytes), out, || flag.check())?;
+        if self.last {
+            let size = decoder.finish(out)?;
+            clear_rest(out, size, flag)?;
+        }
+        Ok(decoder.written() as f64)
     }
 
     fn recycle(&mut self) {
@@ -111,99 +120,38 @@ impl Work for Decode {
     }
 }
 
-/// Decodes a text that was taken from the caller in its own memory; tells how long the result is.
+/// Decodes a text that was taken from the caller to the start of its own memory; returns the size of the result.
 #[napi(ts_return_type = "Promise<number | Failure>")]
 pub fn decode_base64_in_place(
     text: Uint8Array,
     mode: Base64Mode,
     alphabet: Base64Alphabet,
     stop: Option<&Stop>,
-) -> AsyncTask<Job<DecodeInPlace>> {
-    launch(DecodeInPlace { progress: Progress::new(mode, alphabet), memory: Held::new(text) }, stop)
+) -> AsyncTask<PoolTask<DecodeBase64InPlace>> {
+    let decoder = PieceDecoder::new(mode.into(), alphabet.into());
+    launch(DecodeBase64InPlace { decoder, memory: PinnedBuffer::new(text) }, stop)
 }
 
-pub struct DecodeInPlace {
-    progress: Progress,
-    memory: Held,
+/// Decodes a text in its own memory.
+pub struct DecodeBase64InPlace {
+    decoder: PieceDecoder,
+    memory: PinnedBuffer,
 }
 
-impl Work for DecodeInPlace {
+impl Work for DecodeBase64InPlace {
     type Done = f64;
 
     fn run(&mut self, flag: &Flag) -> Result<f64, Failure> {
         let memory = self.memory.bytes_mut();
-        let all = 0..memory.len();
-        Ok(self.progress.decode_in_place(memory, all, flag)? as f64)
+        let text = 0..memory.len();
+        let decoder = self.decoder.clone();
+        Ok(decoder.decode_in_place(memory, text, || flag.check())? as f64)
     }
 
     fn recycle(&mut self) {}
 }
 
-/// A text that is decoded piece by piece.
-pub struct Progress {
-    decoder: Decoder,
-    /// Bytes of the result so far.
-    written: usize,
-}
-
-impl Progress {
-    pub fn new(mode: Base64Mode, alphabet: Base64Alphabet) -> Self {
-        Self { decoder: Decoder::new(mode.into(), alphabet.into()), written: 0 }
-    }
-
-    fn decode(
-        &mut self,
-        text: &[Segment],
-        out: &mut [u8],
-        last: bool,
-        flag: &Flag,
-    ) -> Result<f64, Failure> {
-        if self.written == 0 {
-            prepare(out);
-        }
-        for segment in text {
-            self.decode_part(segment.bytes(), out, flag)?;
-        }
-        if last {
-            self.finish(out)?;
-            clear_rest(out, self.written, flag)?;
-        }
-        Ok(self.written as f64)
-    }
-
-    pub fn decode_part(&mut self, text: &[u8], out: &mut [u8], flag: &Flag) -> Result<(), Failure> {
-        for piece in text.chunks(PIECE) {
-            flag.check()?;
-            let room = out.get_mut(self.written..).unwrap_or_default();
-            self.written += self.decoder.decode(piece, room)?;
-        }
-        Ok(())
-    }
-
-    /// The text that stands at `text` in `memory`, to the start of that; tells how long the result is.
-    pub fn decode_in_place(
-        &mut self,
-        memory: &mut [u8],
-        text: Range<usize>,
-        flag: &Flag,
-    ) -> Result<usize, Failure> {
-        for start in text.clone().step_by(PIECE) {
-            flag.check()?;
-            let piece = start..text.end.min(start + PIECE);
-            self.written += self.decoder.decode_in_place(memory, piece, self.written)?;
-        }
-        self.finish(memory)
-    }
-
-    /// Tells how long the result is.
-    pub fn finish(&mut self, out: &mut [u8]) -> Result<usize, Failure> {
-        let room = out.get_mut(self.written..).unwrap_or_default();
-        self.written += self.decoder.clone().finish(room)?;
-        Ok(self.written)
-    }
-}
-
-/// Decodes bytes at once; tells how long the result is.
+/// Decodes bytes on the JS thread; returns the size of the result.
 #[napi]
 pub fn decode_base64_sync(
     #[napi(ts_arg_type = "Uint8Array")] text: View,
@@ -219,11 +167,11 @@ pub fn decode_base64_sync(
 }
 
 thread_local! {
-    /// Where the characters of short strings go, since they can only be read by copying them.
+    /// Memory for the characters of short strings: Node-API reads a string only by copying it.
     static TEXT: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
 }
 
-/// As `decodeBase64Sync`, for a short string of Latin-1 characters.
+/// Decodes a short string of Latin-1 characters on the JS thread; returns the size of the result.
 #[napi]
 pub fn decode_base64_text_sync(
     env: Env,
@@ -244,51 +192,46 @@ fn decode_at_once(
     mode: Base64Mode,
     alphabet: Base64Alphabet,
 ) -> Result<f64, Failure> {
-    let mut decoder = Decoder::new(mode.into(), alphabet.into());
-    let mut written = decoder.decode(text, out)?;
-    written += decoder.finish(out.get_mut(written..).ok_or(DecodeError::OutputTooSmall)?)?;
-    clear_rest(out, written, &Flag::default())?;
-    Ok(written as f64)
+    let size = decode_into(text, out, mode.into(), alphabet.into())?;
+    clear_rest(out, size, &Flag::default())?;
+    Ok(size as f64)
 }
 
-/// Encodes into `out`, which has exactly the size of the result.
+/// Encodes bytes into `out` in a task. `out` has exactly the size of the result, which is returned.
 #[napi(ts_return_type = "Promise<number | Failure>")]
 pub fn encode_base64(
-    source: &Source,
+    source: &InputBytes,
     out: Uint8Array,
     alphabet: Base64Alphabet,
     padding: bool,
     stop: Option<&Stop>,
-) -> AsyncTask<Job<Encode>> {
-    launch(
-        Encode { bytes: source.drain(), out: Held::new(out), alphabet: alphabet.into(), padding },
-        stop,
-    )
+) -> AsyncTask<PoolTask<EncodeBase64>> {
+    let (bytes, out) = (source.drain(), PinnedBuffer::new(out));
+    launch(EncodeBase64 { bytes, out, alphabet: alphabet.into(), padding }, stop)
 }
 
-pub struct Encode {
-    bytes: Vec<Segment>,
-    out: Held,
+/// Encodes bytes that were gathered in one segment.
+pub struct EncodeBase64 {
+    bytes: Vec<InputChunk>,
+    out: PinnedBuffer,
     alphabet: Alphabet,
     padding: bool,
 }
 
-impl Work for Encode {
+impl Work for EncodeBase64 {
     type Done = f64;
 
     fn run(&mut self, flag: &Flag) -> Result<f64, Failure> {
         let out = self.out.bytes_mut();
         prepare(out);
         let [segment] = self.bytes.as_slice() else {
-            return Err(Failure::new(Cause::Internal, "bytes to be encoded stand in one piece"));
+            return Err(Failure::new(
+                FailureCause::Internal,
+                "bytes to be encoded stand in one piece",
+            ));
         };
-        let mut written = 0;
-        for piece in segment.bytes().chunks(PIECE) {
-            flag.check()?;
-            let room = out.get_mut(written..).unwrap_or_default();
-            written += encode_into(piece, room, self.alphabet, self.padding)?;
-        }
-        Ok(written as f64)
+        let form = (self.alphabet, self.padding);
+        Ok(encode_pieces(segment.bytes(), out, form, || flag.check())? as f64)
     }
 
     fn recycle(&mut self) {
@@ -296,7 +239,7 @@ impl Work for Encode {
     }
 }
 
-/// Encodes bytes at once into `out`, which has exactly the size of the result.
+/// Encodes bytes into `out` on the JS thread. `out` has exactly the size of the result, which is returned.
 #[napi]
 pub fn encode_base64_sync(
     #[napi(ts_arg_type = "Uint8Array")] bytes: View,
@@ -307,7 +250,7 @@ pub fn encode_base64_sync(
     at_once(|| {
         let mut block = None;
         let bytes = bytes.bytes_or_copy(&out, &mut block)?;
-        Ok(encode_into(bytes, out.bytes_mut().unwrap_or_default(), alphabet.into(), padding)?
-            as f64)
+        let out = out.bytes_mut().unwrap_or_default();
+        Ok(encode_into(bytes, out, alphabet.into(), padding)? as f64)
     })
 }

@@ -1,16 +1,18 @@
-//! Failures cross the boundary as data; `native.ts` makes errors of them, which so carry the caller's stack.
+//! Failures of calls and tasks, which cross the boundary as data.
+//!
+//! Every glue file makes them, in tasks and on the JS thread. `src/runtime/native.ts` makes errors of them, so that an error
+//! has the stack of its caller.
 
 use napi_derive::napi;
 use offloop_base64::{DecodeError, EncodeError};
-use offloop_body::ScanError;
 use offloop_experts::{PayloadError, PlanError};
 use offloop_json::{CheckError, Malformed, TooLarge, TranscodeError};
 use offloop_jsonl::{FileError, RepairError};
 use offloop_memory::OutOfMemory;
 
-use crate::errno::errno;
+use offloop_jsonl::errno;
 
-/// What `native.ts` makes an error of.
+/// The data of an error.
 #[napi(object, object_from_js = false)]
 #[derive(Clone, Debug)]
 pub struct Failure {
@@ -20,14 +22,14 @@ pub struct Failure {
     pub pointer: Option<String>,
     pub turn: Option<f64>,
     pub path: Option<String>,
-    /// Of the system, as libuv numbers its errors: what `native.ts` takes code and message from.
+    /// The error of the system, by libuv's number. `native.ts` takes code and message from it.
     pub errno: Option<i32>,
     pub syscall: Option<&'static str>,
 }
 
-/// The one table from causes to codes.
+/// Why a call failed. Each cause has one code.
 #[derive(Clone, Copy, Debug)]
-pub enum Cause {
+pub enum FailureCause {
     Base64,
     Json,
     Lift,
@@ -36,14 +38,14 @@ pub enum Cause {
     Corrupt,
     Locked,
     TooLarge,
-    /// A file system's, which has an `errno`: `native.ts` knows its code.
+    /// An error of the file system, with an `errno`. `native.ts` has its code.
     System,
-    /// The caller's signal: `native.ts` throws its reason.
+    /// An aborted signal of the caller. `native.ts` throws its reason.
     Aborted,
     Internal,
 }
 
-impl Cause {
+impl FailureCause {
     const fn code(self) -> &'static str {
         match self {
             Self::Base64 => "ERR_OFFLOOP_BASE64",
@@ -62,7 +64,8 @@ impl Cause {
 }
 
 impl Failure {
-    pub fn new(cause: Cause, message: impl Into<String>) -> Self {
+    /// Returns a failure without a place.
+    pub fn new(cause: FailureCause, message: impl Into<String>) -> Self {
         Self {
             code: cause.code(),
             message: message.into(),
@@ -75,14 +78,14 @@ impl Failure {
         }
     }
 
-    /// Of a repair of the file at `path`.
+    /// Returns the failure of a repair of the file at `path`.
     pub fn of_repair(error: RepairError, path: &str) -> Self {
         let (cause, offset) = match error {
             RepairError::File(error) => return error.into(),
-            RepairError::Stopped => return Self::new(Cause::Aborted, error.to_string()),
-            RepairError::Torn { offset } => (Cause::Torn, Some(offset as f64)),
-            RepairError::Corrupt { offset } => (Cause::Corrupt, Some(offset as f64)),
-            RepairError::Locked | RepairError::Unsettled => (Cause::Locked, None),
+            RepairError::Stopped => return Self::new(FailureCause::Aborted, error.to_string()),
+            RepairError::Torn { offset } => (FailureCause::Torn, Some(offset as f64)),
+            RepairError::Corrupt { offset } => (FailureCause::Corrupt, Some(offset as f64)),
+            RepairError::Locked | RepairError::Unsettled => (FailureCause::Locked, None),
         };
         let message = format!("{error}: '{path}'");
         Self { offset, path: Some(path.to_owned()), ..Self::new(cause, message) }
@@ -90,7 +93,8 @@ impl Failure {
 }
 
 impl Failure {
-    pub fn is_of(&self, cause: Cause) -> bool {
+    /// Returns whether the failure has this cause.
+    pub fn is_of(&self, cause: FailureCause) -> bool {
         self.code == cause.code()
     }
 }
@@ -98,41 +102,36 @@ impl Failure {
 impl From<DecodeError> for Failure {
     fn from(error: DecodeError) -> Self {
         let Some(offset) = error.offset() else {
-            return Self::new(Cause::Internal, error.to_string());
+            return Self::new(FailureCause::Internal, error.to_string());
         };
-        Self { offset: Some(offset as f64), ..Self::new(Cause::Base64, error.to_string()) }
+        Self { offset: Some(offset as f64), ..Self::new(FailureCause::Base64, error.to_string()) }
     }
 }
 
 impl From<CheckError> for Failure {
     fn from(error: CheckError) -> Self {
-        Self { offset: Some(error.offset as f64), ..Self::new(Cause::Json, error.to_string()) }
-    }
-}
-
-impl From<ScanError<Failure>> for Failure {
-    fn from(error: ScanError<Self>) -> Self {
-        match error {
-            ScanError::Json(error) => error.into(),
-            ScanError::Stopped(failure) => failure,
+        Self {
+            offset: Some(error.offset as f64),
+            ..Self::new(FailureCause::Json, error.to_string())
         }
     }
 }
 
 impl From<PayloadError> for Failure {
     fn from(error: PayloadError) -> Self {
-        Self::new(Cause::Experts, error.to_string())
+        let offset = error.data_offset().map(|offset| offset as f64);
+        Self { offset, ..Self::new(FailureCause::Experts, error.to_string()) }
     }
 }
 
 impl From<PlanError> for Failure {
     fn from(error: PlanError) -> Self {
         let Some(turn) = error.turn() else {
-            return Self::new(Cause::Experts, error.to_string());
+            return Self::new(FailureCause::Experts, error.to_string());
         };
         Self {
             turn: Some(turn as f64),
-            ..Self::new(Cause::Experts, format!("turn {turn}: {error}"))
+            ..Self::new(FailureCause::Experts, format!("turn {turn}: {error}"))
         }
     }
 }
@@ -143,26 +142,26 @@ impl From<FileError> for Failure {
             path: Some(error.path.to_string_lossy().into_owned()),
             errno: Some(errno(&error.source)),
             syscall: Some(error.syscall),
-            ..Self::new(Cause::System, error.source.to_string())
+            ..Self::new(FailureCause::System, error.source.to_string())
         }
     }
 }
 
 impl From<EncodeError> for Failure {
     fn from(error: EncodeError) -> Self {
-        Self::new(Cause::Internal, error.to_string())
+        Self::new(FailureCause::Internal, error.to_string())
     }
 }
 
 impl From<OutOfMemory> for Failure {
     fn from(error: OutOfMemory) -> Self {
-        Self::new(Cause::TooLarge, error.to_string())
+        Self::new(FailureCause::TooLarge, error.to_string())
     }
 }
 
 impl From<Malformed> for Failure {
     fn from(error: Malformed) -> Self {
-        Self::new(Cause::Internal, error.to_string())
+        Self::new(FailureCause::Internal, error.to_string())
     }
 }
 
@@ -171,7 +170,8 @@ impl From<TranscodeError<Failure>> for Failure {
         match error {
             TranscodeError::Malformed => Malformed.into(),
             TranscodeError::Json(error) => error.into(),
-            TranscodeError::TooLarge => Self::new(Cause::TooLarge, TooLarge.to_string()),
+            TranscodeError::TooLarge => Self::new(FailureCause::TooLarge, TooLarge.to_string()),
+            TranscodeError::TooDeep(error) => Self::new(FailureCause::TooLarge, error.to_string()),
             TranscodeError::Stopped(failure) => failure,
         }
     }

@@ -1,7 +1,8 @@
-//! What tasks of one file share with the thread. A task that panicked left nothing that others could not go on with.
+//! Locks that tasks and the JS thread share. Used in all glue files.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-pub fn lock<T>(shared: &Mutex<T>) -> MutexGuard<'_, T> {
-    shared.lock().unwrap_or_else(PoisonError::into_inner)
+/// Locks a mutex, also after a panic: no code leaves a value behind a lock that others cannot use.
+pub fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

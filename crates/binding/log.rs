@@ -1,36 +1,40 @@
+//! Glue of `openJsonl`: tasks open, append to and close a log. `src/jsonl/log.ts` and `src/jsonl/group.ts` call it.
+
 use std::path::Path;
 use std::result::Result;
 use std::sync::{Arc, Mutex};
 
-use napi::bindgen_prelude::{AsyncTask, Either, Uint8Array};
+use napi::bindgen_prelude::{AsyncTask, ClassInstance, Either, Uint8Array};
 use napi_derive::napi;
-use offloop_jsonl::{Appended, Log, LogSettings, Stopped, ends_of, open_log};
+use offloop_jsonl::{AppendResult, Interrupt, Log, LogSettings, open_log, write_ends};
 
-use crate::failure::{Cause, Failure};
+use crate::failure::{Failure, FailureCause};
 use crate::guard::guard;
-use crate::json::{Lexicon, Sheet, TapeParts};
-use crate::jsonl::{FileDurability, Repaired, TailPolicy};
+use crate::json::PrintJob;
 use crate::lock::lock;
-use crate::memory::Held;
+use crate::memory::PinnedBuffer;
+use crate::repair::{DurabilityName, PolicyName, RepairOutcome};
 use crate::stop::{Flag, Stop};
-use crate::task::{Job, Work, at_once, launch};
+use crate::tape::{Lexicon, TapeParts};
+use crate::task::{PoolTask, Work, at_once, launch};
 
-/// A file that rows are appended to, from when it was opened until it is closed.
+/// A file that rows are appended to.
 #[napi]
 #[derive(Default)]
-pub struct LogFile(Shared);
+pub struct LogFile(SharedLog);
+
+/// Locked while the file is written to: by one task at a time, and by the JS thread in `finish` and `writeGroupSync`.
+type SharedLog = Arc<Mutex<LogSlot>>;
 
 #[derive(Default)]
-struct State {
+struct LogSlot {
+    /// The open log; `None` before it is opened and after it is closed.
     log: Option<Log>,
-    /// The group that a task was launched for, until somebody writes it.
-    launched: Option<Arc<Group>>,
+    /// The group whose task was launched last; `None` once it is written.
+    launched: Option<Arc<LogGroup>>,
     /// Why nothing more may be written.
     failure: Option<Failure>,
 }
-
-/// Locked while the file is written to: by one task at a time, and by the thread where it cannot wait for that.
-type Shared = Arc<Mutex<State>>;
 
 #[napi]
 impl LogFile {
@@ -41,245 +45,232 @@ impl LogFile {
     }
 }
 
+/// Arguments of opening a log.
 #[napi(object, object_to_js = false)]
-pub struct OpenSettings {
-    /// Of the repair, where there is to be one.
-    pub policy: Option<TailPolicy>,
-    pub durability: FileDurability,
+pub struct OpenLogInput {
+    pub path: String,
+    /// Policy of the repair; without it, the file is not repaired.
+    pub policy: Option<PolicyName>,
+    pub durability: DurabilityName,
     pub locks: bool,
     pub mode: u32,
     /// Bytes of one write.
     pub batch: f64,
 }
 
-impl From<OpenSettings> for LogSettings {
-    fn from(settings: OpenSettings) -> Self {
-        Self {
-            policy: settings.policy.map(Into::into),
-            durability: settings.durability.into(),
-            locks: settings.locks,
-            mode: settings.mode,
-            batch: settings.batch as usize,
+impl OpenLogInput {
+    fn settings(&self) -> LogSettings {
+        LogSettings {
+            policy: self.policy.map(Into::into),
+            durability: self.durability.into(),
+            locks: self.locks,
+            mode: self.mode,
+            batch: self.batch as usize,
         }
     }
 }
 
-/// Opens the file at `path`.
+/// Task that opens the log at `path`.
 pub struct OpenLog {
-    state: Shared,
+    shared: SharedLog,
     path: String,
     settings: LogSettings,
 }
 
 impl Work for OpenLog {
-    type Done = Repaired;
+    type Done = RepairOutcome;
 
-    fn run(&mut self, flag: &Flag) -> Result<Repaired, Failure> {
-        let watch = |_| flag.check().map_err(|_| Stopped);
+    fn run(&mut self, flag: &Flag) -> Result<RepairOutcome, Failure> {
+        let watch = |_| flag.check().map_err(|_| Interrupt);
         let opened = open_log(Path::new(&self.path), self.settings, &watch);
         let (log, report) = opened.map_err(|error| Failure::of_repair(error, &self.path))?;
-        lock(&self.state).log = Some(log);
+        lock(&self.shared).log = Some(log);
         Ok(report.into())
     }
 
     fn recycle(&mut self) {}
 }
 
-/// Opens `file` at `path`, and tells what had to be repaired.
-#[napi(ts_return_type = "Promise<Repaired | Failure>")]
+/// Opens the log at a path and returns the report of its repair.
+#[napi(ts_return_type = "Promise<RepairOutcome | Failure>")]
 pub fn open_log_file(
     file: &LogFile,
-    path: String,
-    settings: OpenSettings,
+    input: OpenLogInput,
     stop: Option<&Stop>,
-) -> AsyncTask<Job<OpenLog>> {
-    launch(OpenLog { state: Arc::clone(&file.0), path, settings: settings.into() }, stop)
+) -> AsyncTask<PoolTask<OpenLog>> {
+    let settings = input.settings();
+    launch(OpenLog { shared: Arc::clone(&file.0), path: input.path, settings }, stop)
 }
 
 /// Rows that are written together.
-struct Group {
-    sheet: Mutex<Sheet>,
+struct LogGroup {
+    job: Mutex<PrintJob>,
     /// Bytes expected.
     size: usize,
-    /// Where each row ends, behind its newline, from where the first begins: doubles.
-    ends: Mutex<Held>,
-    /// Sync what a durability of none leaves unsynced.
+    /// Memory for the end of each row; see `offloop_jsonl::write_ends`.
+    ends: Mutex<PinnedBuffer>,
+    /// Sync what durability `none` leaves unsynced.
     flushes: bool,
-    outcome: Mutex<Option<GroupWritten>>,
+    report: Mutex<Option<GroupReport>>,
 }
 
-/// What became of a group.
+/// Result of writing a group.
 #[napi(object, object_from_js = false)]
-pub struct GroupWritten {
-    /// Where the first row stands.
+pub struct GroupReport {
+    /// Offset of the first row.
     pub offset: f64,
-    /// Rows that are in the file, as durably as was asked for.
+    /// Number of rows that are in the file, at the durability of the log.
     pub rows: f64,
     pub bytes: f64,
     /// System calls since the file was opened.
     pub writes: f64,
     pub syncs: f64,
-    /// Why the other rows are not.
+    /// Why the other rows are not in the file.
     pub failure: Option<Failure>,
-    /// The file was not touched: what comes after can be written.
+    /// The file was not touched: later groups can be written.
     pub is_untouched: bool,
 }
 
-impl State {
-    /// Once, whoever comes first.
-    fn write(&mut self, group: &Group) -> Result<(), Failure> {
+impl LogSlot {
+    /// Writes the group unless that was done before.
+    fn write(&mut self, group: &LogGroup) -> Result<(), Failure> {
         self.launched = None;
-        let mut outcome = lock(&group.outcome);
-        if outcome.is_some() {
+        let mut report = lock(&group.report);
+        if report.is_some() {
             return Ok(());
         }
         let Some(log) = &mut self.log else {
-            return Err(Failure::new(Cause::Internal, "the file of the log is not open"));
+            return Err(Failure::new(FailureCause::Internal, "the file of the log is not open"));
         };
         let written = group.write(log);
         if !written.is_untouched {
             self.failure.clone_from(&written.failure);
         }
-        *outcome = Some(written);
+        *report = Some(written);
         Ok(())
     }
 }
 
-impl Group {
-    fn write(&self, log: &mut Log) -> GroupWritten {
-        let mut sheet = lock(&self.sheet);
-        let printed = sheet.print(self.size, &Flag::default());
-        sheet.recycle();
-        let nothing = Appended { offset: 0, len: 0, error: None };
+impl LogGroup {
+    fn write(&self, log: &mut Log) -> GroupReport {
+        let mut job = lock(&self.job);
+        let printed = job.print(self.size, &Flag::default());
+        job.recycle();
         let (block, len) = match printed {
             Ok(printed) => printed,
-            Err(failure) => {
-                let failure = Some(failure);
-                return GroupWritten { failure, is_untouched: true, ..written(nothing, 0, log) };
-            }
+            Err(failure) => return GroupReport::untouched(failure, log),
         };
         let rows = block.get(..len).unwrap_or_default();
-        let mut appended = if rows.is_empty() { nothing } else { log.append(rows) };
-        if self.flushes && appended.error.is_none() {
-            appended.error = log.flush().err();
-        }
-        let count = self.tell_ends(rows.get(..appended.len).unwrap_or_default());
-        written(appended, count, log)
-    }
-
-    fn tell_ends(&self, rows: &[u8]) -> usize {
-        let mut ends = lock(&self.ends);
-        let mut count = 0;
-        for (place, end) in ends.bytes_mut().chunks_exact_mut(8).zip(ends_of(rows)) {
-            place.copy_from_slice(&(end as f64).to_ne_bytes());
-            count += 1;
-        }
-        count
+        let appended = log.append_group(rows, self.flushes);
+        let whole_rows = rows.get(..appended.len).unwrap_or_default();
+        let count = write_ends(whole_rows, lock(&self.ends).bytes_mut());
+        GroupReport::new(appended, count, log)
     }
 }
 
-fn written(appended: Appended, rows: usize, log: &Log) -> GroupWritten {
-    let counts = log.counts();
-    GroupWritten {
-        offset: appended.offset as f64,
-        rows: rows as f64,
-        bytes: appended.len as f64,
-        writes: counts.writes as f64,
-        syncs: counts.syncs as f64,
-        failure: appended.error.map(Failure::from),
-        is_untouched: false,
+impl GroupReport {
+    fn new(appended: AppendResult, rows: usize, log: &Log) -> Self {
+        let counts = log.counts();
+        Self {
+            offset: appended.offset as f64,
+            rows: rows as f64,
+            bytes: appended.len as f64,
+            writes: counts.writes as f64,
+            syncs: counts.syncs as f64,
+            failure: appended.error.map(Failure::from),
+            is_untouched: false,
+        }
+    }
+
+    fn untouched(failure: Failure, log: &Log) -> Self {
+        let report = Self::new(AppendResult::default(), 0, log);
+        Self { failure: Some(failure), is_untouched: true, ..report }
     }
 }
 
-/// Writes a group, unless the thread did so already.
+/// Task that writes a group, unless the JS thread did so before.
 pub struct WriteGroup {
-    state: Shared,
-    group: Arc<Group>,
+    shared: SharedLog,
+    group: Arc<LogGroup>,
 }
 
 impl WriteGroup {
-    fn outcome(&self) -> Result<GroupWritten, Failure> {
-        lock(&self.state).write(&self.group)?;
-        let outcome = lock(&self.group.outcome).take();
-        outcome.ok_or_else(|| Failure::new(Cause::Internal, "the group was settled before"))
+    fn new(file: &LogFile, input: WriteGroupInput<'_>) -> Self {
+        let WriteGroupInput { tape, lexicon, layout, size, ends, flushes } = input;
+        let job = Mutex::new(PrintJob::new(&tape, &lexicon, layout, None));
+        let (ends, report) = (Mutex::new(PinnedBuffer::new(ends)), Mutex::default());
+        let group = Arc::new(LogGroup { job, size: size as usize, ends, flushes, report });
+        Self { shared: Arc::clone(&file.0), group }
+    }
+
+    fn write(&self) -> Result<GroupReport, Failure> {
+        lock(&self.shared).write(&self.group)?;
+        let report = lock(&self.group.report).take();
+        report.ok_or_else(|| Failure::new(FailureCause::Internal, "the group was reported before"))
     }
 }
 
 impl Work for WriteGroup {
-    type Done = GroupWritten;
+    type Done = GroupReport;
 
-    fn run(&mut self, _flag: &Flag) -> Result<GroupWritten, Failure> {
-        self.outcome()
+    fn run(&mut self, _flag: &Flag) -> Result<GroupReport, Failure> {
+        self.write()
     }
 
     fn recycle(&mut self) {}
 }
 
-fn group_of(
-    file: &LogFile,
-    tape: &TapeParts,
-    lexicon: &Lexicon,
-    layout: u32,
-    size: f64,
-    ends: Uint8Array,
-    flushes: bool,
-) -> WriteGroup {
-    let sheet = Mutex::new(Sheet::new(tape, lexicon, layout, None));
-    let (ends, outcome) = (Mutex::new(Held::new(ends)), Mutex::default());
-    let group = Arc::new(Group { sheet, size: size as usize, ends, flushes, outcome });
-    WriteGroup { state: Arc::clone(&file.0), group }
+/// Captured rows of a group.
+#[napi(object, object_to_js = false)]
+pub struct WriteGroupInput<'env> {
+    pub tape: ClassInstance<'env, TapeParts>,
+    pub lexicon: ClassInstance<'env, Lexicon>,
+    pub layout: u32,
+    /// Bytes expected.
+    pub size: f64,
+    /// Memory for the end of each row: 8 bytes a row.
+    pub ends: Uint8Array,
+    /// Sync what durability `none` leaves unsynced.
+    pub flushes: bool,
 }
 
-/// Appends what was captured of rows, some `size` bytes, and tells where each ends in `ends`, which has 8 bytes for each.
-#[napi(ts_return_type = "Promise<GroupWritten | Failure>")]
-pub fn write_group(
-    file: &LogFile,
-    tape: &TapeParts,
-    lexicon: &Lexicon,
-    layout: u32,
-    size: f64,
-    ends: Uint8Array,
-    flushes: bool,
-) -> AsyncTask<Job<WriteGroup>> {
-    let work = group_of(file, tape, lexicon, layout, size, ends, flushes);
+/// Appends a group in a task.
+#[napi(ts_return_type = "Promise<GroupReport | Failure>")]
+pub fn write_group(file: &LogFile, input: WriteGroupInput<'_>) -> AsyncTask<PoolTask<WriteGroup>> {
+    let work = WriteGroup::new(file, input);
     lock(&file.0).launched = Some(Arc::clone(&work.group));
     launch(work, None)
 }
 
-/// The same at once.
+/// Appends a group on the JS thread.
 #[napi]
 pub fn write_group_sync(
     file: &LogFile,
-    tape: &TapeParts,
-    lexicon: &Lexicon,
-    layout: u32,
-    size: f64,
-    ends: Uint8Array,
-    flushes: bool,
-) -> Either<GroupWritten, Failure> {
-    at_once(|| group_of(file, tape, lexicon, layout, size, ends, flushes).outcome())
+    input: WriteGroupInput<'_>,
+) -> Either<GroupReport, Failure> {
+    at_once(|| WriteGroup::new(file, input).write())
 }
 
 #[napi]
 impl LogFile {
-    /// Sees to it that the group that was launched last is written: waits for its task if that has begun, else writes it. The
-    /// task still tells what became of it. Tells why nothing more may be written.
+    /// Ensures that the group that was launched last is written. If its task runs, this waits for it; else this writes the
+    /// group. The task reports the result in either case. Returns why nothing more may be written.
     #[napi]
     #[must_use]
     pub fn finish(&self) -> Option<Failure> {
         let finished = guard(|| {
-            let mut state = lock(&self.0);
-            if let Some(group) = state.launched.take() {
-                state.write(&group)?;
+            let mut slot = lock(&self.0);
+            if let Some(group) = slot.launched.take() {
+                slot.write(&group)?;
             }
-            Ok(state.failure.clone())
+            Ok(slot.failure.clone())
         });
         finished.unwrap_or_else(Some)
     }
 }
 
-/// Lets go of the file and its lock.
-pub struct CloseLog(Shared);
+/// Task that closes a log, which ends its lock.
+pub struct CloseLog(SharedLog);
 
 impl Work for CloseLog {
     type Done = f64;
@@ -293,7 +284,8 @@ impl Work for CloseLog {
     fn recycle(&mut self) {}
 }
 
+/// Closes a log.
 #[napi(ts_return_type = "Promise<number | Failure>")]
-pub fn close_log_file(file: &LogFile) -> AsyncTask<Job<CloseLog>> {
+pub fn close_log_file(file: &LogFile) -> AsyncTask<PoolTask<CloseLog>> {
     launch(CloseLog(Arc::clone(&file.0)), None)
 }

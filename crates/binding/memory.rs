@@ -1,35 +1,41 @@
-//! The process's recycled memory, and views of JavaScript's.
+//! The recycled memory of the process, and references to memory of JavaScript.
+//!
+//! All glue files use it. `src/runtime` calls the functions on the JS thread.
 
 use std::ptr;
 use std::slice;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use napi::bindgen_prelude::{AsyncTask, FromNapiValue, TypeName, Uint8Array, ValidateNapiValue};
 use napi::{Error, Result, Status, ValueType, check_status, sys};
 use napi_derive::napi;
-use offloop_memory::{Block, Recycler, trim};
+use offloop_memory::{Block, IdleBudget, Recycler, trim};
 
 use crate::failure::Failure;
 use crate::stop::Flag;
-use crate::task::{Job, Work, launch};
+use crate::task::{PoolTask, Work, launch};
 
 const DEFAULT_MAX_IDLE: usize = 128 << 20;
 
+/// The recycled memory of the process.
 pub static RECYCLER: Recycler = Recycler::new(DEFAULT_MAX_IDLE);
 
-/// Recycled memory for a result.
+/// The bound of idle recycled memory and idle tape segments.
+pub static IDLE_BUDGET: IdleBudget = IdleBudget::new(&RECYCLER, DEFAULT_MAX_IDLE);
+
+/// Acquires recycled memory for a result.
 pub fn acquire(size: usize) -> std::result::Result<Block, Failure> {
     #[cfg(feature = "test-hooks")]
     crate::hooks::check_memory(size)?;
     Ok(RECYCLER.acquire(size)?)
 }
 
-/// Bytes of a `Uint8Array` argument, for the length of the call only.
+/// The bytes of a `Uint8Array` argument, valid during the call only.
 pub struct View {
     start: *mut u8,
     len: usize,
-    /// In a `SharedArrayBuffer`, where other threads may write at any moment.
+    /// Whether the memory is a `SharedArrayBuffer`, to which other threads may write at any moment.
     shared: bool,
 }
 
@@ -38,25 +44,27 @@ impl View {
         self.len
     }
 
-    /// Copies the bytes to the start of `dst`, which holds at least as many.
+    /// Copies the bytes to the start of `dst`, up to its length.
     pub fn copy_to(&self, dst: &mut [u8]) {
         let len = self.len.min(dst.len());
         if len == 0 {
             return;
         }
-        // SAFETY: `start` has `len` bytes, V8 said in this call, and `dst` is memory of ours. Shared bytes may change
-        // meanwhile, which no reference to them observes.
+        // SAFETY: V8 reported in this call that `start` has `len` bytes, and `len` fits `dst`, which is native memory and
+        // so does not overlap. No Rust reference exists to shared bytes, which may change during the copy.
         unsafe { ptr::copy_nonoverlapping(self.start, dst.as_mut_ptr(), len) };
     }
 
-    /// As [`Self::bytes`], but not in the same memory as `other`: a view of Node's pool may reach into the place of a result.
+    /// Returns the bytes as [`Self::bytes`] does; `None` also where they overlap `other`.
+    ///
+    /// Views of Node's buffer pool share one `ArrayBuffer`, so an input may overlap the memory of a result.
     fn bytes_beside(&self, other: &Self) -> Option<&[u8]> {
         let (start, other_start) = (self.start.addr(), other.start.addr());
         let overlaps = start < other_start + other.len && other_start < start + self.len;
         if overlaps { None } else { self.bytes() }
     }
 
-    /// The bytes, unless another thread may write to them.
+    /// Returns the bytes; `None` for shared memory, to which other threads may write.
     pub fn bytes(&self) -> Option<&[u8]> {
         if self.shared {
             return None;
@@ -64,12 +72,12 @@ impl View {
         if self.len == 0 {
             return Some(&[]);
         }
-        // SAFETY: `start` has `len` bytes, V8 said in this call. Nothing runs on this thread until it returns, and no
-        // other thread sees memory that is not shared.
+        // SAFETY: V8 reported in this call that `start` has `len` bytes. No JavaScript runs on this thread before the call
+        // returns, and no other thread sees memory that is not shared.
         Some(unsafe { slice::from_raw_parts(self.start, self.len) })
     }
 
-    /// The bytes, or a copy of them in `block` where [`Self::bytes_beside`] gives none.
+    /// Returns the bytes, or a copy in `block` where they are shared or overlap `other`.
     pub fn bytes_or_copy<'a>(
         &'a self,
         other: &Self,
@@ -83,7 +91,7 @@ impl View {
         Ok(copy.get(..self.len).unwrap_or_default())
     }
 
-    /// The bytes, to be written, unless another thread sees them. The caller has no other view of the same memory.
+    /// Returns the bytes for writing; `None` for shared memory. The caller has no other reference to them.
     pub fn bytes_mut(&mut self) -> Option<&mut [u8]> {
         if self.shared {
             return None;
@@ -91,7 +99,8 @@ impl View {
         if self.len == 0 {
             return Some(&mut []);
         }
-        // SAFETY: as above. No other reference to these bytes is alive: `bytes_beside` gives none.
+        // SAFETY: V8 reported in this call that `start` has `len` bytes, which no other thread sees. No other reference to
+        // them is alive: `bytes_or_copy` copies what overlaps.
         Some(unsafe { slice::from_raw_parts_mut(self.start, self.len) })
     }
 }
@@ -111,7 +120,7 @@ impl ValidateNapiValue for View {}
 impl FromNapiValue for View {
     unsafe fn from_napi_value(env: sys::napi_env, value: sys::napi_value) -> Result<Self> {
         let (mut kind, mut len, mut start, mut buffer) = (0, 0, ptr::null_mut(), ptr::null_mut());
-        // SAFETY: a live value of this env, and places for what is told about it.
+        // SAFETY: `value` is a live value of `env`; the pointers are to live variables, or null.
         let status = unsafe {
             sys::napi_get_typedarray_info(
                 env,
@@ -128,17 +137,19 @@ impl FromNapiValue for View {
             return Err(Error::new(Status::InvalidArg, "a Uint8Array is expected"));
         }
         let mut private = false;
-        // SAFETY: the value that was just told.
+        // SAFETY: `buffer` is a live value of `env`, which the call above has set.
         check_status!(unsafe { sys::napi_is_arraybuffer(env, buffer, &raw mut private) })?;
         Ok(Self { start: start.cast(), len, shared: !private })
     }
 }
 
-/// Memory of V8's that a task may keep and write to: `bytes.ts` made or took it, and gives no view of its `ArrayBuffer`
-/// to anybody before the task has settled, so JavaScript can neither detach, shrink nor change it.
-pub struct Held(Uint8Array);
+/// Memory of V8 that a task may read and write.
+///
+/// `src/runtime/bytes.ts` made or took the memory. No JavaScript outside offloop has a view of its `ArrayBuffer` before the
+/// task has settled, so JavaScript cannot detach, shrink or change it.
+pub struct PinnedBuffer(Uint8Array);
 
-impl Held {
+impl PinnedBuffer {
     pub fn new(array: Uint8Array) -> Self {
         Self(array)
     }
@@ -152,25 +163,27 @@ impl Held {
     }
 
     pub fn bytes_mut(&mut self) -> &mut [u8] {
-        // SAFETY: the promise above; the reference inside keeps the memory from being collected.
+        // SAFETY: only the owner of this `PinnedBuffer` accesses the memory, see above. The reference in it keeps the memory
+        // from being collected.
         unsafe { self.0.as_mut() }
     }
 }
 
-/// Memory as that of [`Held`], of which many pieces have one keeper: a reference to each costs more than all else.
-pub struct Lent {
+/// A part of memory that a [`PinnedBuffer`] keeps. Many slices share one keeper: a reference for each takes longer than
+/// all other work on it.
+pub struct PinnedSlice {
     start: *const u8,
     len: usize,
-    /// Refers to what keeps the memory from being collected.
-    _keeper: Arc<Held>,
+    /// The reference that keeps the memory from being collected.
+    _keeper: Arc<PinnedBuffer>,
 }
 
-// SAFETY: the memory is only read, nobody writes to it as long as the keeper lives, which may go from thread to thread.
-unsafe impl Send for Lent {}
+// SAFETY: nobody writes to the memory while the keeper lives, and the keeper may be sent to another thread.
+unsafe impl Send for PinnedSlice {}
 
-impl Lent {
-    /// `keeper` refers to the object that the memory is of, and nobody else does.
-    pub fn new(memory: &[u8], keeper: &Arc<Held>) -> Self {
+impl PinnedSlice {
+    /// Returns a slice of `memory`. `keeper` has the only reference to the object that owns the memory.
+    pub fn new(memory: &[u8], keeper: &Arc<PinnedBuffer>) -> Self {
         Self { start: memory.as_ptr(), len: memory.len(), _keeper: Arc::clone(keeper) }
     }
 
@@ -182,77 +195,30 @@ impl Lent {
         if self.len == 0 {
             return &[];
         }
-        // SAFETY: `len` bytes, V8 said, which its keeper keeps.
+        // SAFETY: `start` and `len` are those of a slice, whose memory the keeper keeps.
         unsafe { slice::from_raw_parts(self.start, self.len) }
     }
 }
 
-/// What may be idle: blocks of the recycler, and segments of tapes, which go first.
-static IDLE: Mutex<Idle> = Mutex::new(Idle { most: DEFAULT_MAX_IDLE, segments: 0 });
-
-struct Idle {
-    most: usize,
-    /// Bytes of segments.
-    segments: usize,
-}
-
-impl Idle {
-    fn lock() -> MutexGuard<'static, Self> {
-        IDLE.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn set_segments(&mut self, bytes: usize) {
-        self.segments = bytes;
-        RECYCLER.set_max_idle(self.most.saturating_sub(bytes));
-    }
-}
-
-/// Counts a segment that waits to be used, while it lives.
-pub struct IdleSegment(usize);
-
-impl IdleSegment {
-    /// None where too much is idle already.
-    pub fn new(bytes: usize) -> Option<Self> {
-        let mut idle = Idle::lock();
-        let segments = idle.segments + bytes;
-        if idle.most < segments {
-            return None;
-        }
-        idle.set_segments(segments);
-        Some(Self(bytes))
-    }
-}
-
-impl Drop for IdleSegment {
-    fn drop(&mut self) {
-        let mut idle = Idle::lock();
-        let segments = idle.segments.saturating_sub(self.0);
-        idle.set_segments(segments);
-    }
-}
-
-/// Bytes of recycled memory that wait to be used.
+/// Returns the bytes of idle memory.
 #[napi]
 pub fn idle_bytes() -> f64 {
-    (RECYCLER.idle_size() + Idle::lock().segments) as f64
+    IDLE_BUDGET.idle_size() as f64
 }
 
-/// The bound of [`idle_bytes`].
+/// Returns the bound of [`idle_bytes`].
 #[napi]
 pub fn max_idle_bytes() -> f64 {
-    Idle::lock().most as f64
+    IDLE_BUDGET.max_size() as f64
 }
 
-/// Segments that are idle are let go by `src/capture`.
+/// Sets the bound of [`idle_bytes`]. `src/capture` releases idle segments.
 #[napi]
 pub fn set_max_idle_bytes(bytes: f64) {
-    let mut idle = Idle::lock();
-    idle.most = bytes as usize;
-    let segments = idle.segments;
-    idle.set_segments(segments);
+    IDLE_BUDGET.set_max_size(bytes as usize);
 }
 
-/// Gives idle memory back to the system, or makes some ready.
+/// The work of `releaseIdle` and `prewarm`.
 pub enum Upkeep {
     Release(Duration),
     Prewarm(usize),
@@ -274,19 +240,19 @@ impl Work for Upkeep {
     fn recycle(&mut self) {}
 }
 
-/// Gives back what has been idle for `milliseconds`, and tells how many bytes that was.
+/// Returns recycled memory that has been idle for `milliseconds` to the system. Resolves to its bytes.
 #[napi(ts_return_type = "Promise<number | Failure>")]
-pub fn release_idle(milliseconds: u32) -> AsyncTask<Job<Upkeep>> {
+pub fn release_idle(milliseconds: u32) -> AsyncTask<PoolTask<Upkeep>> {
     launch(Upkeep::Release(Duration::from_millis(milliseconds.into())), None)
 }
 
-/// Makes `bytes` of recycled memory present.
+/// Makes `bytes` of recycled memory idle and warm.
 #[napi(ts_return_type = "Promise<number | Failure>")]
-pub fn prewarm(bytes: f64) -> AsyncTask<Job<Upkeep>> {
+pub fn prewarm(bytes: f64) -> AsyncTask<PoolTask<Upkeep>> {
     launch(Upkeep::Prewarm(bytes as usize), None)
 }
 
-/// Gives back all that is free: recycled memory that is idle, and pages of the C library's heap.
+/// The work of `trimHeap`.
 pub struct Trim;
 
 impl Work for Trim {
@@ -300,8 +266,10 @@ impl Work for Trim {
     fn recycle(&mut self) {}
 }
 
-/// Tells whether the C library has a call for its part.
+/// Returns idle recycled memory and free pages of the C library's heap to the system.
+///
+/// Resolves to false where the C library has no call for its pages.
 #[napi(ts_return_type = "Promise<boolean | Failure>")]
-pub fn trim_heap() -> AsyncTask<Job<Trim>> {
+pub fn trim_heap() -> AsyncTask<PoolTask<Trim>> {
     launch(Trim, None)
 }

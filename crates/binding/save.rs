@@ -1,155 +1,135 @@
-use std::path::Path;
+//! Glue of `saveFile`: tasks write a file beside the one it replaces. `src/jsonl/save.ts` calls it.
+
 use std::result::Result;
 use std::sync::{Arc, Mutex};
 
-use napi::bindgen_prelude::AsyncTask;
+use napi::bindgen_prelude::{AsyncTask, ClassInstance};
 use napi_derive::napi;
-use offloop_jsonl::{Draft, Durability};
+use offloop_jsonl::FileSaver;
 
 use crate::failure::Failure;
-use crate::json::{Lexicon, Sheet, TapeParts};
-use crate::jsonl::FileDurability;
+use crate::json::PrintJob;
 use crate::lock::lock;
-use crate::source::{Segment, Source, recycle};
+use crate::repair::DurabilityName;
+use crate::source::{InputBytes, InputChunk, recycle};
 use crate::stop::{Flag, Stop};
-use crate::task::{Job, Work, launch};
+use crate::tape::{Lexicon, TapeParts};
+use crate::task::{PoolTask, Work, launch};
 
-/// A file that is written beside the one it is to replace.
+/// A file that is written beside the one it replaces.
 #[napi]
-pub struct SavedFile(Arc<Mutex<State>>);
+pub struct SavedFile(SharedSaver);
 
-struct State {
-    path: String,
-    mode: Option<u32>,
-    durability: Durability,
-    /// Once something was written.
-    draft: Option<Draft>,
-    is_last: bool,
-}
+/// Locked by one task at a time, and by `end`.
+type SharedSaver = Arc<Mutex<FileSaver>>;
 
 #[napi]
 impl SavedFile {
     #[napi(constructor)]
     #[must_use]
-    pub fn new(path: String, mode: Option<u32>, durability: FileDurability) -> Self {
-        let durability = durability.into();
-        Self(Arc::new(Mutex::new(State { path, mode, durability, draft: None, is_last: false })))
+    pub fn new(path: String, mode: Option<u32>, durability: DurabilityName) -> Self {
+        let saver = FileSaver::new(path.into(), mode, durability.into());
+        Self(Arc::new(Mutex::new(saver)))
     }
 
-    /// With what is written next, the file takes its place.
+    /// Makes the next write the last one: it replaces the old file.
     #[napi]
     pub fn end(&self) {
-        lock(&self.0).is_last = true;
+        lock(&self.0).end();
     }
 }
 
-/// Bytes written between two looks at the flag.
-const PIECE: usize = 4 << 20;
-
-impl State {
-    /// Where that fails, nothing is left of it.
-    fn write<'b>(
-        &mut self,
-        blocks: impl IntoIterator<Item = &'b [u8]>,
-        flag: &Flag,
-    ) -> Result<f64, Failure> {
-        let mut draft = match self.draft.take() {
-            Some(draft) => draft,
-            None => Draft::create(Path::new(&self.path), self.mode, self.durability)?,
-        };
-        for piece in blocks.into_iter().flat_map(|block| block.chunks(PIECE)) {
-            flag.check()?;
-            draft.write(piece)?;
-        }
-        flag.check()?;
-        if self.is_last {
-            return Ok(draft.commit()? as f64);
-        }
-        self.draft = Some(draft);
-        Ok(0.0)
-    }
+/// Captured values of a file.
+#[napi(object, object_to_js = false)]
+pub struct SaveTapeInput<'env> {
+    pub tape: ClassInstance<'env, TapeParts>,
+    pub lexicon: ClassInstance<'env, Lexicon>,
+    pub layout: u32,
+    pub gap: Option<String>,
+    /// Bytes expected.
+    pub size: f64,
 }
 
-/// Writes what was captured.
-pub struct SaveSheet {
-    state: Arc<Mutex<State>>,
-    sheet: Sheet,
+/// Task that prints captured values and writes them.
+pub struct SaveTape {
+    saver: SharedSaver,
+    job: PrintJob,
     size: usize,
 }
 
-impl Work for SaveSheet {
+impl Work for SaveTape {
     type Done = f64;
 
     fn run(&mut self, flag: &Flag) -> Result<f64, Failure> {
-        let mut state = lock(&self.state);
-        let (block, len) = self.sheet.print(self.size, flag).inspect_err(|_| state.draft = None)?;
-        state.write([block.get(..len).unwrap_or_default()], flag)
+        let mut saver = lock(&self.saver);
+        let (block, len) = self.job.print(self.size, flag).inspect_err(|_| saver.discard())?;
+        let size = saver.write([block.get(..len).unwrap_or_default()], || flag.check())?;
+        Ok(size.unwrap_or_default() as f64)
     }
 
     fn recycle(&mut self) {
-        self.sheet.recycle();
+        self.job.recycle();
     }
 }
 
-/// Writes what was captured, some `size` bytes. Tells how many the file has once it has taken its place.
+/// Writes captured values. Returns the size of the file after the last write, else 0.
 #[napi(ts_return_type = "Promise<number | Failure>")]
-pub fn save_sheet(
+pub fn save_tape(
     file: &SavedFile,
-    tape: &TapeParts,
-    lexicon: &Lexicon,
-    layout: u32,
-    gap: Option<String>,
-    size: f64,
+    input: SaveTapeInput<'_>,
     stop: Option<&Stop>,
-) -> AsyncTask<Job<SaveSheet>> {
-    let sheet = Sheet::new(tape, lexicon, layout, gap);
-    launch(SaveSheet { state: Arc::clone(&file.0), sheet, size: size as usize }, stop)
+) -> AsyncTask<PoolTask<SaveTape>> {
+    let SaveTapeInput { tape, lexicon, layout, gap, size } = input;
+    let job = PrintJob::new(&tape, &lexicon, layout, gap);
+    launch(SaveTape { saver: Arc::clone(&file.0), job, size: size as usize }, stop)
 }
 
-/// Writes bytes.
+/// Task that writes bytes.
 pub struct SaveBytes {
-    state: Arc<Mutex<State>>,
-    segments: Vec<Segment>,
+    saver: SharedSaver,
+    chunks: Vec<InputChunk>,
 }
 
 impl Work for SaveBytes {
     type Done = f64;
 
     fn run(&mut self, flag: &Flag) -> Result<f64, Failure> {
-        lock(&self.state).write(self.segments.iter().map(Segment::bytes), flag)
+        let blocks = self.chunks.iter().map(InputChunk::bytes);
+        let size = lock(&self.saver).write(blocks, || flag.check())?;
+        Ok(size.unwrap_or_default() as f64)
     }
 
     fn recycle(&mut self) {
-        recycle(&mut self.segments);
+        recycle(&mut self.chunks);
     }
 }
 
-/// Writes all of `source`. Tells how many bytes the file has once it has taken its place.
+/// Writes all of `source`. Returns the size of the file after the last write, else 0.
 #[napi(ts_return_type = "Promise<number | Failure>")]
 pub fn save_bytes(
     file: &SavedFile,
-    source: &Source,
+    source: &InputBytes,
     stop: Option<&Stop>,
-) -> AsyncTask<Job<SaveBytes>> {
-    launch(SaveBytes { state: Arc::clone(&file.0), segments: source.drain() }, stop)
+) -> AsyncTask<PoolTask<SaveBytes>> {
+    launch(SaveBytes { saver: Arc::clone(&file.0), chunks: source.drain() }, stop)
 }
 
-/// Removes what is written.
-pub struct DropSaved(Arc<Mutex<State>>);
+/// Task that removes the draft of a file.
+pub struct DropSaved(SharedSaver);
 
 impl Work for DropSaved {
     type Done = f64;
 
     fn run(&mut self, _flag: &Flag) -> Result<f64, Failure> {
-        drop(lock(&self.0).draft.take());
+        lock(&self.0).discard();
         Ok(0.0)
     }
 
     fn recycle(&mut self) {}
 }
 
-/// Removes what is written of a file that is not to be.
+/// Removes the draft of a file that is not to be.
 #[napi(ts_return_type = "Promise<number | Failure>")]
-pub fn drop_saved(file: &SavedFile) -> AsyncTask<Job<DropSaved>> {
+pub fn drop_saved(file: &SavedFile) -> AsyncTask<PoolTask<DropSaved>> {
     launch(DropSaved(Arc::clone(&file.0)), None)
 }

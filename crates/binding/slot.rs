@@ -1,9 +1,11 @@
-//! Admission to libuv's pool: at most `concurrency` of our tasks at once, over all threads of the process, and at most
-//! half of them on files, so that a thread stays free for `fs` and `dns`.
+//! Slots: permissions to have a task in libuv's pool. `src/runtime/pool.ts` reserves them on JS threads.
 //!
-//! A JavaScript thread reserves a slot and claims it with the task it launches in the same turn. The task gives it back
-//! by itself at the end of `compute`, so a worker that is terminated meanwhile loses none; a reservation that was never
-//! claimed is given back by the next one, or with its thread.
+//! At most `concurrency` tasks of the process run at once, and at most half of them on files. So one thread of the pool
+//! stays free for `fs` and `dns`.
+//!
+//! A JS thread reserves a slot and launches a task in the same turn, which claims it. The task drops the slot at the end
+//! of `compute`, also if its worker was terminated. A slot that no task claims is dropped by the next reservation, or with
+//! its thread.
 
 use std::cell::Cell;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
@@ -21,15 +23,17 @@ thread_local! {
     static RESERVED: Cell<Option<Slot>> = const { Cell::new(None) };
 }
 
+/// The counts of the process.
 struct Pool {
-    /// Zero until somebody says.
+    /// Zero until a thread sets it.
     concurrency: AtomicU32,
     running: AtomicU32,
-    /// Those of `running` that touch files.
+    /// Tasks of `running` that access files.
     on_files: AtomicU32,
     completed: AtomicU64,
 }
 
+/// The resource that a task works on, which limits its slots.
 #[napi]
 #[derive(PartialEq, Eq)]
 pub enum Lane {
@@ -37,14 +41,14 @@ pub enum Lane {
     Files,
 }
 
-/// The right to be in the pool.
+/// The permission to have one task in the pool.
 pub struct Slot {
     lane: Lane,
     used: bool,
 }
 
 impl Slot {
-    /// One if there is one free; with `regardless`, in any case.
+    /// Acquires a slot if one is free; with `regardless`, always.
     fn acquire(lane: Lane, regardless: bool) -> Option<Self> {
         let limit = POOL.concurrency.load(Ordering::Relaxed);
         if lane == Lane::Files && !count_up(&POOL.on_files, (limit / 2).max(1), regardless) {
@@ -59,7 +63,7 @@ impl Slot {
         Some(Self { lane, used: false })
     }
 
-    /// The one this thread reserved.
+    /// Takes the slot that this thread has reserved.
     pub fn claim() -> Option<Self> {
         let mut slot = RESERVED.take()?;
         slot.used = true;
@@ -84,10 +88,10 @@ fn count_up(counter: &AtomicU32, limit: u32, regardless: bool) -> bool {
     counter.fetch_update(Ordering::Relaxed, Ordering::Relaxed, next).is_ok()
 }
 
-/// Reserves a slot for the task that this thread launches next.
+/// Reserves a slot for the task that this thread launches next. Returns false if none is free.
 #[napi]
 pub fn reserve_slot(lane: Lane, regardless: bool) -> bool {
-    // An unclaimed one goes back first.
+    // Drops a slot that no task claimed, before it counts against the limit.
     drop(RESERVED.take());
     let slot = Slot::acquire(lane, regardless);
     let reserved = slot.is_some();
@@ -95,17 +99,17 @@ pub fn reserve_slot(lane: Lane, regardless: bool) -> bool {
     reserved
 }
 
-/// Gives back a slot that was reserved and not claimed.
+/// Drops a slot that was reserved and not claimed.
 #[napi]
 pub fn release_slot() {
     drop(RESERVED.take());
 }
 
-/// The limit, from now on. The default is set by whichever thread loads the addon first.
+/// Sets the limit. The first thread that loads the addon sets the default, with `onlyIfUnset`.
 #[napi]
 pub fn set_concurrency(concurrency: u32, only_if_unset: bool) {
     if only_if_unset {
-        // Whether this thread or another was first does not matter.
+        // The exchange fails where another thread was first, and its value stays.
         let _ =
             POOL.concurrency.compare_exchange(0, concurrency, Ordering::Relaxed, Ordering::Relaxed);
         return;
@@ -113,6 +117,7 @@ pub fn set_concurrency(concurrency: u32, only_if_unset: bool) {
     POOL.concurrency.store(concurrency, Ordering::Relaxed);
 }
 
+/// The counts of the process, for `stats`.
 #[napi(object, object_from_js = false)]
 pub struct PoolStats {
     pub concurrency: u32,
@@ -120,6 +125,7 @@ pub struct PoolStats {
     pub completed: f64,
 }
 
+/// Returns the counts of the process.
 #[napi]
 pub fn pool_stats() -> PoolStats {
     PoolStats {

@@ -1,4 +1,6 @@
-//! What a task reads: bytes copied into recycled memory when they came, or taken from the caller.
+//! Inputs of tasks: bytes copied into recycled memory as they arrive, or taken from the caller.
+//!
+//! `src/runtime/bytes.ts` gathers them on the JS thread. A task then reads them.
 
 use std::cell::RefCell;
 use std::ops::Range;
@@ -10,76 +12,79 @@ use napi_derive::napi;
 use offloop_memory::Block;
 
 use crate::failure::Failure;
-use crate::memory::{Held, Lent, RECYCLER, View};
+use crate::memory::{PinnedBuffer, PinnedSlice, RECYCLER, View};
 
-/// What chunks of unknown number are first gathered in; later blocks are as large as all before them, up to a bound.
+/// Size of the first block that further chunks are copied to. A later block is as large as all chunks before it.
 const FIRST_BLOCK: usize = 64 << 10;
+/// Upper bound of the size of such a block.
 const LARGEST_BLOCK: usize = 8 << 20;
 
-pub enum Segment {
-    Copied {
-        block: Block,
-        len: usize,
-    },
-    Taken(Held),
-    /// The same, one of many.
-    Lent(Lent),
+/// A part of an input.
+pub enum InputChunk {
+    /// The first `len` bytes of a block.
+    Copied { block: Block, len: usize },
+    /// Memory taken from the caller.
+    Taken(PinnedBuffer),
+    /// Memory taken from the caller. Many slices share one reference.
+    PinnedSlice(PinnedSlice),
 }
 
-impl Segment {
+impl InputChunk {
     pub fn len(&self) -> usize {
         match self {
             Self::Copied { len, .. } => *len,
-            Self::Taken(held) => held.len(),
-            Self::Lent(lent) => lent.len(),
+            Self::Taken(buffer) => buffer.len(),
+            Self::PinnedSlice(slice) => slice.len(),
         }
     }
 
     pub fn bytes(&self) -> &[u8] {
         match self {
             Self::Copied { block, len } => block.get(..*len).unwrap_or_default(),
-            Self::Taken(held) => held.bytes(),
-            Self::Lent(lent) => lent.bytes(),
+            Self::Taken(buffer) => buffer.bytes(),
+            Self::PinnedSlice(slice) => slice.bytes(),
         }
     }
 }
 
-/// Gathers an input on the JS thread; a task takes it as it is then.
+/// Gathers an input on the JS thread, until a task takes it.
 ///
-/// Every method borrows it shared: napi lets a task keep the borrow of an argument until it has settled, and a caller
-/// that gave up may clear what it gathered before that.
+/// All methods take `&self`. napi keeps the borrow of a task's argument until the task has settled, and a caller that
+/// gave up may call [`InputBytes::clear`] before that.
 #[napi]
 #[derive(Default)]
-pub struct Source(RefCell<Gathered>);
+pub struct InputBytes(RefCell<GatheredChunks>);
 
+/// Chunks of an [`InputBytes`].
 #[derive(Default)]
-struct Gathered {
-    segments: Vec<Segment>,
+struct GatheredChunks {
+    chunks: Vec<InputChunk>,
+    /// Bytes of all chunks.
     len: usize,
 }
 
 #[napi]
-impl Source {
+impl InputBytes {
     #[napi(constructor)]
     #[must_use]
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Bytes gathered.
+    /// Number of bytes gathered.
     #[napi(getter)]
     #[must_use]
     pub fn length(&self) -> f64 {
         self.0.borrow().len as f64
     }
 
-    /// Makes room for so many more bytes in one piece.
+    /// Makes room for `size` more bytes in one block.
     #[napi]
     pub fn reserve(&self, size: f64) -> Option<Failure> {
         self.0.borrow_mut().room(size as usize).err()
     }
 
-    /// Copies a chunk.
+    /// Copies the bytes of a chunk.
     #[napi]
     pub fn copy(&self, #[napi(ts_arg_type = "Uint8Array")] chunk: View) -> Option<Failure> {
         if chunk.len() == 0 {
@@ -94,16 +99,17 @@ impl Source {
         None
     }
 
-    /// Keeps a chunk that was taken from the caller: a view of a whole `ArrayBuffer` that nobody else has.
+    /// Adds a chunk without a copy. It views a whole `ArrayBuffer` that was taken from the caller, so nobody else has
+    /// it.
     #[napi]
     pub fn take(&self, chunk: Uint8Array) {
-        let held = Held::new(chunk);
+        let buffer = PinnedBuffer::new(chunk);
         let mut gathered = self.0.borrow_mut();
-        gathered.len += held.len();
-        gathered.segments.push(Segment::Taken(held));
+        gathered.len += buffer.len();
+        gathered.chunks.push(InputChunk::Taken(buffer));
     }
 
-    /// Copies a piece of a string, one byte a character, of each its low byte.
+    /// Copies the low byte of each character of a string.
     #[napi]
     pub fn copy_text(&self, env: Env, text: JsString<'_>) -> Result<Option<Failure>> {
         let len = len_of(env, text)?;
@@ -117,69 +123,73 @@ impl Source {
         Ok(None)
     }
 
-    /// Gives back what no task has taken.
+    /// Releases all bytes that no task has taken.
     #[napi]
     pub fn clear(&self) {
         drop(self.drain());
     }
 
-    pub fn lend(&self, chunk: Lent) {
+    /// Adds memory that was taken from the caller.
+    pub fn lend(&self, chunk: PinnedSlice) {
         let mut gathered = self.0.borrow_mut();
         gathered.len += chunk.len();
-        gathered.segments.push(Segment::Lent(chunk));
+        gathered.chunks.push(InputChunk::PinnedSlice(chunk));
     }
 
-    /// Where the last `len` bytes gathered stand: the index of their segment, and the place in it. They came in one piece.
+    /// Returns the index of the last chunk and the range of its last `len` bytes. They arrived in one piece.
     pub fn latest(&self, len: usize) -> (usize, Range<usize>) {
         let gathered = self.0.borrow();
-        let end = gathered.segments.last().map_or(0, Segment::len);
-        (gathered.segments.len().saturating_sub(1), end.saturating_sub(len)..end)
+        let end = gathered.chunks.last().map_or(0, InputChunk::len);
+        (gathered.chunks.len().saturating_sub(1), end.saturating_sub(len)..end)
     }
 
-    pub fn look<T>(&self, look: impl FnOnce(&[Segment]) -> T) -> T {
-        look(&self.0.borrow().segments)
+    /// Calls `look` with the chunks gathered so far.
+    pub fn look<T>(&self, look: impl FnOnce(&[InputChunk]) -> T) -> T {
+        look(&self.0.borrow().chunks)
     }
 
-    /// Everything gathered, leaving nothing.
-    pub fn drain(&self) -> Vec<Segment> {
-        self.0.take().segments
+    /// Takes all chunks and leaves none.
+    pub fn drain(&self) -> Vec<InputChunk> {
+        self.0.take().chunks
     }
 }
 
-impl Gathered {
-    /// `size` bytes behind what has been copied, in a new block where the last has too few.
+impl GatheredChunks {
+    /// Returns `size` bytes behind the copied ones. Acquires a new block where the last one has no room for them.
     fn room(&mut self, size: usize) -> std::result::Result<&mut [u8], Failure> {
-        let (left, ahead) = match self.segments.last() {
-            Some(Segment::Copied { block, len }) => {
+        let (left, ahead) = match self.chunks.last() {
+            Some(InputChunk::Copied { block, len }) => {
                 (block.len() - len, self.len.clamp(FIRST_BLOCK, LARGEST_BLOCK))
             }
-            // The first piece is often the only one, and one between taken ones often stands alone.
+            // Often no further chunk follows: the first is the only one, or the one before was taken.
             _ => (0, 0),
         };
         if left < size {
             let block = RECYCLER.acquire(size.max(ahead))?;
-            self.segments.push(Segment::Copied { block, len: 0 });
+            self.chunks.push(InputChunk::Copied { block, len: 0 });
         }
-        match self.segments.last_mut() {
-            Some(Segment::Copied { block, len }) => {
+        match self.chunks.last_mut() {
+            Some(InputChunk::Copied { block, len }) => {
                 Ok(block.get_mut(*len..*len + size).unwrap_or_default())
             }
             _ => Ok(&mut []),
         }
     }
 
+    /// Counts `size` bytes that were written to the room.
     fn grow(&mut self, size: usize) {
-        if let Some(Segment::Copied { len, .. }) = self.segments.last_mut() {
+        if let Some(InputChunk::Copied { len, .. }) = self.chunks.last_mut() {
             *len += size;
             self.len += size;
         }
     }
 }
 
-/// Node ends what it writes with one.
+/// Byte that Node-API writes behind a string.
 const NUL: usize = 1;
 
-/// The low bytes of the characters of `text`, in `memory`, which grows as needed and is never cleared.
+/// Copies the low bytes of the characters of `text` to `memory`, which grows as needed and is never cleared. Returns
+/// them.
 pub fn latin1_of<'a>(env: Env, text: JsString<'_>, memory: &'a mut Vec<u8>) -> Result<&'a [u8]> {
     let size = len_of(env, text)? + NUL;
     if memory.len() < size {
@@ -189,7 +199,7 @@ pub fn latin1_of<'a>(env: Env, text: JsString<'_>, memory: &'a mut Vec<u8>) -> R
     Ok(memory.get(..written).unwrap_or_default())
 }
 
-/// The low bytes of the characters of `text`; or, if it `is_wide`, both, little-endian. In recycled memory.
+/// Copies `text` to recycled memory: the low byte of each character, or both bytes, little-endian, if it `is_wide`.
 pub fn block_of(
     env: Env,
     text: JsString<'_>,
@@ -208,46 +218,44 @@ pub fn block_of(
     Ok(Ok((block, len * width)))
 }
 
-/// Characters, or units where they are wide.
+/// Returns the number of UTF-16 code units of a string.
 fn len_of(env: Env, text: JsString<'_>) -> Result<usize> {
-    // SAFETY: a live string; without a place to write to, only its length is told.
-    told(|len| unsafe {
+    // SAFETY: `text` is a live string of `env`. A null buffer makes the call write only the length to `len`.
+    string_len(|len| unsafe {
         sys::napi_get_value_string_latin1(env.raw(), text.raw(), ptr::null_mut(), 0, len)
     })
 }
 
-/// Writes at most `room.len() - 1` characters and tells how many.
+/// Writes the low bytes of at most `room.len() - 1` characters. Returns how many it wrote.
 fn write_latin1(env: Env, text: JsString<'_>, room: &mut [u8]) -> Result<usize> {
     let (place, size) = (room.as_mut_ptr().cast(), room.len());
-    // SAFETY: a live string, and `size` bytes to write to.
-    told(|len| unsafe {
+    // SAFETY: `text` is a live string of `env`, and `place` has `size` writable bytes.
+    string_len(|len| unsafe {
         sys::napi_get_value_string_latin1(env.raw(), text.raw(), place, size, len)
     })
 }
 
-/// As [`write_latin1`], units of two bytes, little-endian.
+/// Writes UTF-16 code units, little-endian. Returns how many it wrote.
 fn write_utf16(env: Env, text: JsString<'_>, block: &mut Block) -> Result<usize> {
     let (place, size) = (block.as_mut_ptr().cast(), block.len() / 2);
-    // SAFETY: a live string, and a block, which is aligned to a page, of `size` units.
-    let len = told(|len| unsafe {
+    // SAFETY: `text` is a live string of `env`. `place` is aligned to a page and has room for `size` units.
+    let len = string_len(|len| unsafe {
         sys::napi_get_value_string_utf16(env.raw(), text.raw(), place, size, len)
     })?;
     if cfg!(target_endian = "big") {
-        for unit in block.chunks_exact_mut(2) {
-            unit.reverse();
-        }
+        block.chunks_exact_mut(2).for_each(<[u8]>::reverse);
     }
     Ok(len)
 }
 
-/// What a call of Node-API tells of a string.
-fn told(call: impl FnOnce(*mut usize) -> sys::napi_status) -> Result<usize> {
+/// Returns the length that a call of Node-API reports for a string.
+fn string_len(call: impl FnOnce(*mut usize) -> sys::napi_status) -> Result<usize> {
     let mut len = 0;
     check_status!(call(&raw mut len), "a string is expected")?;
     Ok(len)
 }
 
-/// Gives copied segments back and keeps what must be let go on the JS thread.
-pub fn recycle(segments: &mut Vec<Segment>) {
-    segments.retain(|segment| !matches!(segment, Segment::Copied { .. }));
+/// Gives copied chunks back. Keeps the others: the JS thread must release them.
+pub fn recycle(chunks: &mut Vec<InputChunk>) {
+    chunks.retain(|chunk| !matches!(chunk, InputChunk::Copied { .. }));
 }

@@ -1,21 +1,24 @@
-//! Cancellation: a flag that JavaScript raises and the task looks at.
+//! Cancellation: a flag that JavaScript raises on the JS thread and a task polls.
+//!
+//! `src/runtime/abort.ts` raises it.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering};
 
 use napi_derive::napi;
 
-use crate::failure::{Cause, Failure};
+use crate::failure::{Failure, FailureCause};
 
 const WAITING: u8 = 0;
 const RUNNING: u8 = 1;
 const STOPPED: u8 = 2;
 
+/// The end of the flag that a task polls. The default is never raised.
 #[derive(Clone, Default)]
 pub struct Flag(Option<Arc<AtomicU8>>);
 
 impl Flag {
-    /// The task begins, if nobody has stopped it before.
+    /// Marks the task as running; fails if the flag is raised already.
     pub fn begin(&self) -> Result<(), Failure> {
         let Some(state) = &self.0 else { return Ok(()) };
         match state.compare_exchange(WAITING, RUNNING, Ordering::Relaxed, Ordering::Relaxed) {
@@ -24,7 +27,7 @@ impl Flag {
         }
     }
 
-    /// To be asked at least every few milliseconds.
+    /// Fails if the flag is raised. A task calls it at least every few milliseconds.
     pub fn check(&self) -> Result<(), Failure> {
         let Some(state) = &self.0 else { return Ok(()) };
         #[cfg(feature = "test-hooks")]
@@ -32,13 +35,13 @@ impl Flag {
             state.store(STOPPED, Ordering::Relaxed);
         }
         if state.load(Ordering::Relaxed) == STOPPED {
-            return Err(Failure::new(Cause::Aborted, "aborted"));
+            return Err(Failure::new(FailureCause::Aborted, "aborted"));
         }
         Ok(())
     }
 }
 
-/// JavaScript's end of the flag. One may serve several tasks, one after the other.
+/// The end of the flag that JavaScript raises. It may serve several tasks, one after the other.
 #[napi]
 #[derive(Default)]
 pub struct Stop(Flag);
@@ -51,7 +54,7 @@ impl Stop {
         Self(Flag(Some(Arc::new(AtomicU8::new(WAITING)))))
     }
 
-    /// Stops the task. True if it had not begun, so that nothing of it will ever be done.
+    /// Raises the flag. Returns true if the task had not begun, and so never will.
     #[napi]
     #[must_use]
     pub fn request(&self) -> bool {

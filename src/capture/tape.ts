@@ -1,6 +1,7 @@
 /**
- * The flat form of a value, written on the JS thread and read by `crates/json`: words, and the streams they draw from.
- * A word is `payload << 4 | tag`; `crates/json/src/tape.rs` says what each tag means.
+ * The tape: the flat form of a value. The walks write it on the JS thread; tasks read it (`crates/json/src/tape.rs`,
+ * which has a table of the words). A word is `payload << 4 | tag`; some words draw from the other streams of their
+ * segment: doubles, bytes, and the rope of short strings.
  */
 
 import {
@@ -9,26 +10,26 @@ import {
   bufferOf,
   byteLengthOfText,
   defineProperty,
-  execRegExp,
   lengthOf,
   setBytes,
   writeLatin1,
   writeUtf16,
-} from '../intrinsics.ts'
+} from '../runtime/intrinsics.ts'
 import {
-  bindDesk,
+  bindSmallEncoder,
   check,
-  KeptParts,
+  SnapshotParts,
   TapeParts,
   TapeSegment,
-  type Fragment,
+  type RawJsonBytes,
   type Lexicon,
-  type Slab,
-} from '../native.ts'
-import type { Vocabulary } from './place.ts'
-import { NO_RULES, type Rules } from './rules.ts'
+  type SmallOutput,
+} from '../runtime/native.ts'
+import { isWide } from '../runtime/text.ts'
+import type { Vocabulary } from './path-node.ts'
+import { NO_RULES, type CaptureRules } from './rules.ts'
 
-// 0 is the tag of an integer.
+// Tag 0 is an integer.
 export const DOUBLE = 1
 const LATIN1 = 2
 const UTF16 = 3
@@ -62,44 +63,40 @@ export const ONLY_JSON: number = (4 << 4) | EXTRA
 export const ONLY_MSGPACK: number = (5 << 4) | EXTRA
 export const IN_BOTH: number = (6 << 4) | EXTRA
 
-/** Payloads of `NAME` and `TEXT`: where the characters are. */
+/** Payloads of `NAME` and `TEXT`: the stream that has the characters. */
 const IN_LATIN1 = 0
 const IN_UTF16 = 1
 const IN_ROPE = 2
 const IN_LONG = 3
 
-/** Integers that fit the payload of a word. */
+/** Bound of integers that fit the payload of a word. */
 export const MOST_INT: number = 2 ** 27
 
-/** The major version of Node. */
+/** Major version of Node. */
 export const NODE: number = Number.parseInt(process.versions.node, 10)
 
 /**
- * Strings up to this length are joined in JavaScript, thousands at a time, before they are copied out of V8: joining
- * costs 10 ns, a copy of its own 30. How long they may be for that to pay depends on the engine.
+ * Longest string that is joined in JavaScript, thousands at a time, before it is copied out of V8. Joining costs 10 ns,
+ * a copy of its own 30 ns. The best bound depends on the engine.
  */
 export const SHORT_STRING: number = NODE < 22 ? 192 : NODE < 24 ? 64 : 112
-/** How many characters are joined. Longer ropes fall out of the cache before they are flattened. */
+/** Characters that are joined. Longer ropes leave the cache before they are flattened. */
 export const LONG_ROPE: number = 1 << 14
-/** Strings from this length on have memory of their own. */
+/** Least length of a string that gets memory of its own. */
 const LONG_STRING = 1 << 18
 
-/** V8 14 checks wide strings for their length in UTF-8 faster than for their widest character. */
+/** Whether V8 measures the UTF-8 of wide strings faster than it finds their widest character: V8 14 and later. */
 const HAS_FAST_LENGTH = 25 <= NODE
 const FAST_LENGTH_FROM = 512
 
-/** Constant time on strings that V8 keeps as one byte a character. */
-// oxlint-disable-next-line no-control-regex
-const WIDE = /[^\x00-\xff]/
-
-/** Whether the characters need two bytes; some that do not may be taken for such that do. */
-export function isWide(text: string): boolean {
+/** Whether the characters may need two bytes. It may be true for some strings that need one. */
+export function mayBeWide(text: string): boolean {
   if (HAS_FAST_LENGTH && FAST_LENGTH_FROM <= text.length) return byteLengthOfText(text) !== text.length
-  return execRegExp(WIDE, text) !== null
+  return isWide(text)
 }
 
-/** Elements of each stream. */
-interface Room {
+/** Capacity of each stream, in elements. */
+interface SegmentRoom {
   readonly words: number
   readonly doubles: number
   readonly runs: number
@@ -107,37 +104,37 @@ interface Room {
   readonly rope: number
 }
 
-/** What every tape begins with. */
-const SMALL: Room = { words: 1 << 14, doubles: 1 << 13, runs: 1 << 8, bytes: 1 << 17, rope: 1 << 18 }
-/** 7 MB, of which only what is written to becomes present. */
-const LARGE: Room = { words: 1 << 19, doubles: 1 << 18, runs: 1 << 12, bytes: 1 << 21, rope: 1 << 20 }
-/** The same for what is mostly strings too long for the rope. */
-const TEXTS: Room = { words: 1 << 16, doubles: 1 << 14, runs: 1 << 10, bytes: 6 << 20, rope: 1 << 19 }
+/** Capacity of the segment that every tape begins with. */
+const SMALL: SegmentRoom = { words: 1 << 14, doubles: 1 << 13, runs: 1 << 8, bytes: 1 << 17, rope: 1 << 18 }
+/** Capacity of later segments: 7 MB, of which only written pages become resident. */
+const LARGE: SegmentRoom = { words: 1 << 19, doubles: 1 << 18, runs: 1 << 12, bytes: 1 << 21, rope: 1 << 20 }
+/** Capacity of a segment for strings that are too long for the rope. */
+const TEXTS: SegmentRoom = { words: 1 << 16, doubles: 1 << 14, runs: 1 << 10, bytes: 6 << 20, rope: 1 << 19 }
 
-/** What may be written between two looks at how much is left. */
+/** Words, doubles and runs that may be written between two checks of the room. */
 const WORD_MARGIN = 64
 const DOUBLE_MARGIN = 16
 const RUN_MARGIN = 4
-/** More than two bytes for every character that generated code, or a run of strings, may have joined. */
+/** Room for the characters that generated code, or a run of strings, may have joined: two bytes each, and more. */
 const ROPE_MARGIN = 1 << 17
 
-// As they are on import, and no arrays of segments below: nobody but this module gets hold of memory that tasks read.
+// Taken on import. Segments below are linked, never in arrays: only this module can reach memory that tasks read.
 const { Float64Array: Doubles, Int32Array: Words } = globalThis
 
 class Segment {
-  /** Below it on the stack of idle ones. */
+  /** Next segment on the stack of idle ones. */
   below: Segment | undefined
-  readonly room: Room
+  readonly room: SegmentRoom
   readonly words: Int32Array
   readonly doubles: Float64Array
   readonly runs: Int32Array
   readonly bytes: Buffer
   readonly rope: Buffer
   readonly native: TapeSegment
-  /** It belongs to what was kept of a tape. */
+  /** Whether it belongs to a snapshot. */
   isKept = false
 
-  constructor(room: Room) {
+  constructor(room: SegmentRoom) {
     this.room = room
     const words = room.doubles * 8
     const runs = words + room.words * 4
@@ -154,7 +151,7 @@ class Segment {
   }
 }
 
-/** The stacks of large segments that no tape uses. */
+/** Stacks of large segments that no tape uses. */
 const idle: { large: Segment | undefined; texts: Segment | undefined } = { large: undefined, texts: undefined }
 
 function takeIdle(kind: keyof typeof idle): Segment | undefined {
@@ -167,7 +164,7 @@ function takeIdle(kind: keyof typeof idle): Segment | undefined {
 }
 
 function giveIdle(segment: Segment): void {
-  // What is too much is left to the collector.
+  // Segments above the bound are left to the collector.
   if (!segment.native.rest()) return
   const kind = segment.room === TEXTS ? 'texts' : 'large'
   segment.below = idle[kind]
@@ -179,9 +176,9 @@ export function releaseSegments(): void {
   while (takeIdle('large') !== undefined || takeIdle('texts') !== undefined);
 }
 
-/** A segment that is full, and how much of it is written. */
+/** A full segment, and how much of it is written. */
 interface Sealed {
-  /** Sealed after it. */
+  /** Segment sealed after this one. */
   next: Sealed | undefined
   readonly segment: Segment
   readonly words: number
@@ -191,8 +188,8 @@ interface Sealed {
   readonly runs: number
 }
 
-/** Where a tape was, to go back to. */
-export interface Mark {
+/** Position of a tape, to go back to. */
+export interface TapeMark {
   readonly sealed: Sealed | undefined
   readonly longs: number
   readonly longSize: number
@@ -201,16 +198,16 @@ export interface Mark {
   readonly text: string
 }
 
-/** What takes less time to print than a task takes of the thread is printed at once. */
+/** Nanoseconds below which a tape is printed at once: a task costs the JS thread more. */
 export const AT_ONCE_NS = 25_000
 
-/** The header of a desk: see `Desk` in `crates/binding/json.rs`. */
+/** Words in the header of a small encoder: see `crates/json/src/small.rs`. */
 const HEADER_LENGTH = 6
 
-/** So deep the path is there from the start: what somebody adds to `Array.prototype` is of no concern to it. */
+/** Depth for which the path has elements of its own from the start. Setters on `Array.prototype` do not see them. */
 const SHALLOW = 128
 
-/** A list with so many elements of its own. */
+/** Makes a list whose elements are its own properties. */
 function blank<T>(element: T): T[] {
   const list: T[] = []
   for (let index = 0; index < SHALLOW; index += 1) {
@@ -221,13 +218,13 @@ function blank<T>(element: T): T[] {
 
 export class Tape {
   readonly vocabulary: Vocabulary
-  /** What the options of the call say. */
-  rules: Rules = NO_RULES
-  readonly #desk: Segment
+  /** Rules of the present call. */
+  rules: CaptureRules = NO_RULES
+  readonly #small: Segment
   readonly #header: Int32Array
-  readonly #encodeDesk: () => void
+  readonly #encodeSmall: () => void
 
-  // The current segment, its streams, and where they end. Generated functions read and write them too.
+  // The current segment, its streams, and their limits. Generated functions read and write them too.
   segment: Segment
   words: Int32Array
   doubles: Float64Array
@@ -238,51 +235,53 @@ export class Tape {
   n = 0
   wordLimit: number
   doubleLimit: number
-  /** Characters of short strings that stand in no segment yet. */
+  /** Characters of short strings that no segment has yet. */
   text = ''
 
-  /** Under it on the stack of idle tapes of an encoder. */
+  /** Next tape on the stack of an encoder's idle ones. */
   below: Tape | undefined
   #firstSealed: Sealed | undefined
   #lastSealed: Sealed | undefined
   parts: TapeParts | undefined
   longs = 0
-  /** Characters of long strings. */
+  /** Bytes of long strings. */
   longSize = 0
   longPackedSize = 0
 
-  /** What is written is for JSON alone, or for MessagePack alone. */
+  /** Whether the present part is for JSON alone, or for MessagePack alone. */
   isPart = false
-  /** Why no JSON, or no MessagePack, can be made of it: what was kept to be thrown when it is asked for. */
+  /** Errors that are kept until JSON, or MessagePack, is asked for. */
   jsonError: unknown
   msgpackError: unknown
 
-  /** The containers that are being captured, each in the one before, and the key or index of each in that. */
+  /** Containers under capture, outermost first, and the key or index of each in the one before. */
   readonly path: unknown[] = blank(undefined)
   readonly names: (string | number)[] = blank('')
   depth = 0
 
-  /** How badly the keys are predicted: 1 for one in the wrong place, 4 for one never seen. */
+  /** Score of unpredicted keys: 1 for one in another order, 4 for one never seen. */
   score = 0
-  /** The element that a loop over numbers stopped at. */
+  /** Element at which a loop over numbers stopped. */
   stopped: unknown
-  /** Where that was. */
+  /** Index at which it stopped. */
   at = 0
-  /** How many elements a generated function could not capture itself. */
+  /** Elements that a generated function could not capture itself. */
   missed = 0
+  /** Values that learning has read. */
+  sampled = 0
 
-  constructor(vocabulary: Vocabulary, slab: Slab) {
+  constructor(vocabulary: Vocabulary, slab: SmallOutput) {
     this.vocabulary = vocabulary
-    this.#desk = new Segment(SMALL)
+    this.#small = new Segment(SMALL)
     const header = allocUnsafeSlow(64)
     this.#header = new Words(bufferOf(header))
-    this.#encodeDesk = bindDesk(header, this.#desk.native, vocabulary.lexicon, slab)
-    this.segment = this.#desk
-    this.words = this.#desk.words
-    this.doubles = this.#desk.doubles
+    this.#encodeSmall = bindSmallEncoder(header, this.#small.native, vocabulary.lexicon, slab)
+    this.segment = this.#small
+    this.words = this.#small.words
+    this.doubles = this.#small.doubles
     this.wordLimit = 0
     this.doubleLimit = 0
-    this.#open(this.#desk)
+    this.#open(this.#small)
   }
 
   #open(segment: Segment): void {
@@ -306,7 +305,7 @@ export class Tape {
     this.#lastSealed = sealed
   }
 
-  /** Frees what was sealed after `last`, but for one segment. */
+  /** Frees the segments sealed after `last`, except `kept`. */
   #unseal(last: Sealed | undefined, kept?: Segment): void {
     const first = last === undefined ? this.#firstSealed : last.next
     for (let sealed = first; sealed !== undefined; sealed = sealed.next) {
@@ -329,7 +328,7 @@ export class Tape {
     }
   }
 
-  /** Goes on in a new segment. */
+  /** Continues in a new segment. */
   next(): void {
     const { room } = this.segment
     const areTexts = room.bytes / 2 < this.b && this.w < TEXTS.words
@@ -337,14 +336,14 @@ export class Tape {
     this.#open(areTexts ? (takeIdle('texts') ?? new Segment(TEXTS)) : (takeIdle('large') ?? new Segment(LARGE)))
   }
 
-  /** Writes the joined characters. */
+  /** Writes the joined characters to the rope. */
   flush(): void {
     const { text } = this
     const { length } = text
     if (length === 0) return
     const { rope, runs } = this.segment
     this.text = ''
-    if (isWide(text)) {
+    if (mayBeWide(text)) {
       runs[this.n] = (length << 1) | 1
       this.r += writeUtf16(rope, text, this.r, length * 2)
     } else {
@@ -354,7 +353,7 @@ export class Tape {
     this.n += 1
   }
 
-  /** Writes the joined characters where they have become many. */
+  /** Writes the joined characters if they have become many. */
   flushLong(): void {
     this.flush()
     const { room } = this.segment
@@ -390,7 +389,7 @@ export class Tape {
       return
     }
     if (length < LONG_STRING) {
-      // The word must stand in the segment that the bytes are in.
+      // The word and its bytes must be in one segment.
       this.#byteRoom(length * 2)
       this.words[this.w++] = (length << 4) | (this.#characters(value, length) ? UTF16 : LATIN1)
       return
@@ -398,16 +397,16 @@ export class Tape {
     this.words[this.w++] = (this.#long(value) << 4) | LONG
   }
 
-  /** For generated functions: writes the characters and gives their word; -1 where `string` must be called. */
+  /** Writes the characters for a generated function and returns their word; −1 where `string` must be called. */
   middling(value: string, length: number): number {
     if (LONG_STRING <= length || this.segment.room.bytes < this.b + length * 2) return -1
     return (length << 4) | (this.#characters(value, length) ? UTF16 : LATIN1)
   }
 
-  /** Writes them where there is room; tells whether they are wide. */
+  /** Writes characters that fit. Returns whether they are wide. */
   #characters(text: string, length: number): boolean {
     const { bytes } = this.segment
-    const areWide = isWide(text)
+    const areWide = mayBeWide(text)
     this.b += areWide ? writeUtf16(bytes, text, this.b, length * 2) : writeLatin1(bytes, text, this.b, length)
     return areWide
   }
@@ -417,7 +416,7 @@ export class Tape {
   }
 
   #long(value: string): number {
-    const areWide = isWide(value)
+    const areWide = mayBeWide(value)
     this.parts ??= new TapeParts()
     check(this.parts.addText(value, areWide))
     const size = areWide ? value.length * 2 : value.length
@@ -426,7 +425,7 @@ export class Tape {
     return this.longs++
   }
 
-  /** A key that is not in the lexicon. */
+  /** Writes a key that is not in the lexicon. */
   name(key: string): void {
     this.room()
     const { length } = key
@@ -434,14 +433,14 @@ export class Tape {
       this.words[this.w++] = (IN_ROPE << 4) | NAME
       this.words[this.w++] = length
       this.text += key
-      // What is captured next makes room for its words, not for its characters.
+      // The next capture makes room for its words, not for its characters.
       if (LONG_ROPE < this.text.length) this.flushLong()
       return
     }
     this.#located(NAME, key)
   }
 
-  /** Characters from `from` to `to` of JSON text. */
+  /** Writes the characters from `from` to `to` of JSON text. */
   json(text: string, from: number, to: number): void {
     this.room()
     this.#located(TEXT, text)
@@ -468,7 +467,10 @@ export class Tape {
     this.doubles[this.d++] = time
   }
 
-  /** Bytes, to be written as `form` says: see `typed.ts`. Each becomes so many in JSON, and in MessagePack, mostly. */
+  /**
+   * Writes bytes in a form of `typed.ts`. `growth` and `packedGrowth` are the bytes of JSON and MessagePack that each
+   * usually becomes.
+   */
   bytes(form: number, value: Uint8Array, growth: number, packedGrowth: number): void {
     this.room()
     const length = lengthOf(value)
@@ -486,16 +488,16 @@ export class Tape {
     this.words[this.w++] = BYTES
     this.words[this.w++] = form
     this.words[this.w++] = length
-    // Memory that is gone has no length, and cannot be read.
+    // Detached memory has no length and cannot be read.
     if (0 < length) setBytes(this.segment.bytes, value, this.b)
     this.b += length
   }
 
-  /** JSON as it is. */
-  raw(fragment: Fragment): void {
+  /** Writes the text of a RawJson. */
+  raw(fragment: RawJsonBytes): void {
     this.room()
     this.parts ??= new TapeParts()
-    const size = this.parts.addFragment(fragment)
+    const size = this.parts.addRawJson(fragment)
     this.longSize += size
     this.longPackedSize += size
     this.words[this.w++] = RAW
@@ -507,18 +509,18 @@ export class Tape {
     this.words[this.w++] = word
   }
 
-  /** The end of a row, or of a document that ends with a newline. */
+  /** Ends a row, or a document that ends with a newline. */
   row(): void {
     this.literal(ROW)
   }
 
-  mark(): Mark {
+  mark(): TapeMark {
     const { longs, longSize, longPackedSize, text } = this
     return { sealed: this.#lastSealed, longs, longSize, longPackedSize, end: this.#end(), text }
   }
 
-  /** Forgets what was written since. */
-  goBack({ sealed, longs, longSize, longPackedSize, end, text }: Mark): void {
+  /** Forgets everything written since the mark. */
+  goBack({ sealed, longs, longSize, longPackedSize, end, text }: TapeMark): void {
     if (this.segment !== end.segment) {
       this.#free(this.segment)
       this.#unseal(sealed, end.segment)
@@ -538,10 +540,10 @@ export class Tape {
   }
 
   #free(segment: Segment): void {
-    if (segment !== this.#desk && !segment.isKept) giveIdle(segment)
+    if (segment !== this.#small && !segment.isKept) giveIdle(segment)
   }
 
-  /** Lets go of the containers. */
+  /** Drops the references to the containers. */
   leaveAll(): void {
     const { path } = this
     this.depth = 0
@@ -549,7 +551,7 @@ export class Tape {
     if (SHALLOW < path.length) path.length = SHALLOW
   }
 
-  /** Begins anew. */
+  /** Makes the tape empty. */
   reset(): void {
     if (this.isSmall) {
       this.w = 0
@@ -560,6 +562,7 @@ export class Tape {
     } else this.#resetAll()
     this.text = ''
     this.score = 0
+    this.sampled = 0
     this.isPart = false
     this.jsonError = undefined
     this.msgpackError = undefined
@@ -574,30 +577,33 @@ export class Tape {
     this.longs = 0
     this.longSize = 0
     this.longPackedSize = 0
-    this.#open(this.#desk)
+    this.#open(this.#small)
   }
 
-  /** Everything is in the first segment. */
+  /** Whether everything is in the first segment. */
   get isSmall(): boolean {
-    return this.segment === this.#desk && this.longs === 0 && this.parts === undefined
+    return this.segment === this.#small && this.longs === 0 && this.parts === undefined
   }
 
-  /** About how many nanoseconds it takes to print a small tape: of words, doubles, characters. */
+  /** Estimated nanoseconds to print a small tape. */
   get cost(): number {
     return this.w * 6 + this.d * 28 + (this.b + this.r + this.text.length) * 0.25
   }
 
-  /** It takes less time to print it than a task takes of the thread. */
+  /** Whether printing takes less time than a task costs the JS thread. */
   get isCheap(): boolean {
     return this.isSmall && this.cost <= AT_ONCE_NS
   }
 
-  /** About how many bytes a small tape becomes. */
+  /** Estimated bytes of JSON of a small tape. */
   get size(): number {
     return this.w * 6 + this.d * 18 + this.b + this.r + this.text.length
   }
 
-  /** Writes the JSON of a small tape into the slab, from `offset` on; tells how long it is, or less than 0. */
+  /**
+   * Writes the JSON of a small tape to the memory of small results, from `offset` on. Returns its length, or a negative
+   * number if it does not fit.
+   */
   encodeInto(offset: number): number {
     this.flush()
     const header = this.#header
@@ -607,11 +613,11 @@ export class Tape {
     header[3] = this.r
     header[4] = this.n
     header[5] = offset
-    this.#encodeDesk()
+    this.#encodeSmall()
     return header[HEADER_LENGTH] ?? -1
   }
 
-  /** Everything, for a task. */
+  /** Hands everything over to a task. */
   finish(): TapeParts {
     this.flush()
     this.parts ??= new TapeParts()
@@ -620,8 +626,8 @@ export class Tape {
     return this.parts
   }
 
-  /** Everything, to be kept: large segments that are mostly full go with it, of others what is written is copied. */
-  keep(): Kept {
+  /** Makes a snapshot: takes large segments that are mostly full, and copies the contents of others. */
+  keep(): SnapshotTape {
     const cost = this.isSmall ? this.cost : undefined
     this.flush()
     this.parts ??= new TapeParts()
@@ -630,15 +636,15 @@ export class Tape {
       kept = keepSegment(this.parts, sealed, kept)
     }
     kept = keepSegment(this.parts, this.#end(), kept)
-    return new Kept(this, new KeptParts(this.parts), kept, cost)
+    return new SnapshotTape(this, new SnapshotParts(this.parts), kept, cost)
   }
 
-  /** How long the JSON is if nothing is escaped and numbers have the usual length. */
+  /** Estimated bytes of JSON, if nothing is escaped and numbers have usual lengths. */
   get usualSize(): number {
     return this.#sum(this.longSize, usualSizeOf)
   }
 
-  /** The same of MessagePack. */
+  /** Estimated bytes of MessagePack. */
   get usualPackedSize(): number {
     return this.#sum(this.longPackedSize, usualPackedSizeOf)
   }
@@ -649,25 +655,30 @@ export class Tape {
     return size
   }
 
+  /** Words in all segments. */
+  get written(): number {
+    return this.#sum(0, wordsOf)
+  }
+
   get hasNothing(): boolean {
     return this.w === 0 && this.#firstSealed === undefined
   }
 }
 
-/** What was captured, for any number of tasks. */
-export class Kept {
-  readonly parts: KeptParts
+/** A captured value that any number of tasks can print. */
+export class SnapshotTape {
+  readonly parts: SnapshotParts
   readonly lexicon: Lexicon
-  /** See `Tape`. */
+  /** Estimates of the tape: see `Tape`. */
   readonly usualSize: number
   readonly usualPackedSize: number
-  /** Undefined for what is not small. */
+  /** Estimated nanoseconds to print it; undefined for a large one. */
   readonly cost: number | undefined
   readonly jsonError: unknown
   readonly msgpackError: unknown
   #segments: Segment | undefined
 
-  constructor(tape: Tape, parts: KeptParts, segments: Segment | undefined, cost: number | undefined) {
+  constructor(tape: Tape, parts: SnapshotParts, segments: Segment | undefined, cost: number | undefined) {
     this.parts = parts
     this.lexicon = tape.vocabulary.lexicon
     this.usualSize = tape.usualSize
@@ -678,7 +689,7 @@ export class Kept {
     this.#segments = segments
   }
 
-  /** When no task reads it any more, and none will. */
+  /** Gives the memory back. No task may read it any more. */
   release(): void {
     this.parts.clear()
     for (let segment = this.#segments; segment !== undefined; segment = this.#segments) {
@@ -689,7 +700,7 @@ export class Kept {
   }
 }
 
-/** Gives the stack of those that are kept as they are. */
+/** Adds a segment to a snapshot. Returns the stack of segments that it keeps. */
 function keepSegment(parts: TapeParts, sealed: Sealed, kept: Segment | undefined): Segment | undefined {
   const { segment, words, doubles, bytes, rope, runs } = sealed
   if (segment.room !== SMALL && sizeOf(segment.room) < 2 * sizeOf(sealed)) {
@@ -702,12 +713,16 @@ function keepSegment(parts: TapeParts, sealed: Sealed, kept: Segment | undefined
   return kept
 }
 
-function sizeOf({ words, doubles, bytes, rope, runs }: Room): number {
+function sizeOf({ words, doubles, bytes, rope, runs }: SegmentRoom): number {
   return (words + runs) * 4 + doubles * 8 + bytes + rope
 }
 
 function addSegment(parts: TapeParts, { segment, words, doubles, bytes, rope, runs }: Sealed): void {
   parts.addSegment(segment.native, words, doubles, bytes, rope, runs)
+}
+
+function wordsOf({ words }: Sealed): number {
+  return words
 }
 
 function usualPackedSizeOf({ words, doubles, bytes, rope }: Sealed): number {

@@ -1,10 +1,10 @@
-/** Typed arrays as their bytes. */
+/** Writes typed arrays and Buffers to a tape as their bytes, on the JS thread. Both walks call it. */
 
-import { bytesOf, kindOf, lengthOf, type TypedArray } from '../intrinsics.ts'
+import { bytesOf, kindOf, lengthOf, type TypedArray } from '../runtime/intrinsics.ts'
 import { unsupported } from './pointer.ts'
 import type { Tape } from './tape.ts'
 
-/** How the elements are written; `Form` of `crates/json/src/tape.rs`. */
+/** Form in which elements are written: `ElementStyle` of `crates/json/src/tape.rs`. */
 const AS_NUMBERS = 0
 const AS_BASE64 = 1
 const AS_STRINGS = 2
@@ -13,11 +13,14 @@ const AS_BUFFER = 3
 const BUFFER = (1 << 2) | AS_BUFFER
 const BUFFER_GROWTH = 3.6
 const BASE64_GROWTH = 1.34
-/** Bytes of JSON that a byte of an element becomes, its share of the comma included, at each kind; and of MessagePack. */
+/**
+ * Bytes that one byte of an element becomes, its share of the comma included, for each kind: in JSON, and in
+ * MessagePack.
+ */
 const GROWTHS: readonly number[] = [4, BUFFER_GROWTH, 3, 3, 2.9, 2.8, 4, 2.8, 2.4, 2.8, 2.8, BUFFER_GROWTH]
 const PACKED_GROWTHS: readonly number[] = [1.6, 1, 1.5, 1.5, 1.25, 1.25, 4.5, 2.25, 1.125, 1.125, 1.125, 1.5]
 
-/** `Kind` there. */
+/** Number of each kind: `ElementKind` of `crates/json/src/tape.rs`. */
 const KINDS: Readonly<Record<string, number>> = Object.assign(Object.create(null), {
   Int8Array: 0,
   Uint8Array: 1,
@@ -32,23 +35,23 @@ const KINDS: Readonly<Record<string, number>> = Object.assign(Object.create(null
   BigUint64Array: 10,
   Uint8ClampedArray: 11,
 })
-/** The first of them. */
+/** First kind of floats. */
 const FLOATS = 6
 const BIGINTS = 9
 const CLAMPED = 11
 
-/** What `Buffer.prototype.toJSON` makes of bytes. */
+/** Writes bytes in the form that `Buffer.prototype.toJSON` gives them. */
 export function writeBuffer(tape: Tape, value: Uint8Array): void {
   tape.bytes(BUFFER, value, BUFFER_GROWTH, 1)
 }
 
-/** Whether its elements are bigints. */
+/** Whether the elements are bigints. */
 export function hasBigints(value: TypedArray): boolean {
   const kind = KINDS[kindOf(value)] ?? BIGINTS
   return BIGINTS <= kind && kind < CLAMPED
 }
 
-/** At `name` in the container that is captured now; its key is written. */
+/** Writes a typed array at `name` of the present container. Its key is written already. */
 export function writeTypedArray(tape: Tape, name: string | number, value: TypedArray): void {
   const { rules } = tape
   const kind = KINDS[kindOf(value)] ?? BIGINTS
@@ -71,7 +74,7 @@ function refuseNonFinite(tape: Tape, name: string | number, value: TypedArray): 
   }
 }
 
-/** Throws what JSON.stringify does for them, if nothing is to be written instead; or keeps it for when JSON is asked for. */
+/** Throws the error of JSON.stringify for bigints, unless the rules allow them; or keeps it until JSON is asked for. */
 export function checkBigints(tape: Tape): void {
   const { bigint, target } = tape.rules
   if (bigint !== 'throw' || target === 'msgpack') return

@@ -1,23 +1,18 @@
-/** What success has survived. */
+/** Reads the options `durability` and `mode`. Runs on the JS thread; `openJsonl`, `repair` and `saveFile` call it. */
 
-import { FileDurability } from '../native.ts'
-import { choose, tableOf } from '../options.ts'
+import { choose, tableOf } from '../runtime/options.ts'
 
 /**
- * What success has survived. 'none': nothing (page cache). 'data': a crash of the machine: fdatasync, and the names of a newly created file
- * and its folders, synced once on open. 'full': fsync (F_FULLFSYNC on macOS). Directory sync is skipped on Windows.
+ * What success survives. `'none'`: nothing (page cache). `'data'`: a crash of the machine, by fdatasync; the names of a new file and of its
+ * folders are synced once, on open. `'full'`: fsync (F_FULLFSYNC on macOS). Directories are not synced on Windows.
  */
 export type Durability = 'none' | 'data' | 'full'
 
-const DURABILITIES = tableOf({
-  none: FileDurability.None,
-  data: FileDurability.Data,
-  full: FileDurability.Full,
-})
+const DURABILITIES = tableOf<Durability>({ none: 'none', data: 'data', full: 'full' })
 
-export function readDurability(value: unknown, byDefault: FileDurability): FileDurability {
+export function readDurability(value: unknown, byDefault: Durability): Durability {
   return choose('options.durability', value, DURABILITIES, byDefault)
 }
 
-/** Of files: the bits that `chmod` knows. */
+/** Largest mode of a file: all bits that `chmod` knows. */
 export const MOST_MODE = 0o7777

@@ -1,55 +1,57 @@
-/** Rows that are written together, and those who wait for them. */
+/** Group of rows that share one write and one sync. Lives on the JS thread, is written by a task; logs use it. */
 
-import { errorOf, writeGroup, writeGroupSync } from '../native.ts'
-import type { Failure, GroupWritten, LogFile, TapeParts } from '../native.ts'
-import { run } from '../pool.ts'
-import type { Queued } from '../queue.ts'
-import type { Sheet } from '../sheet.ts'
+import { errorOf, isFailure, writeGroup, writeGroupSync } from '../runtime/native.ts'
+import type { Failure, GroupReport, LogFile, WriteGroupInput } from '../runtime/native.ts'
+import { withoutPrototype } from '../runtime/options.ts'
+import { run } from '../runtime/pool.ts'
+import type { Queued } from '../runtime/queue.ts'
+import type { RowBuffer } from '../encode/row-buffer.ts'
 
-/** Who waits for one row. */
-export interface Waiter {
+/** Gets the result of one row. */
+export interface RowWaiter {
   written(offset: number, length: number): void
   failed(error: unknown): void
 }
 
-/** What became of a group. */
-export interface Landed {
+/** Result of writing a group. */
+export interface GroupOutcome {
+  /** Offset of the first row. */
   readonly offset: number
-  /** Of the rows that are in the file, as durably as was asked for. */
+  /** Number of rows that are in the file, at the durability of the log. */
   readonly rows: number
   readonly bytes: number
   /** System calls since the file was opened. */
   readonly calls: { readonly writes: number; readonly syncs: number } | undefined
-  /** Why the other rows are not. */
+  /** Why the other rows are not in the file. */
   readonly error: unknown
-  /** The file was not touched. */
+  /** The file was not touched: later groups can be written. */
   readonly isUntouched: boolean
 }
 
-export class Group implements Queued<Group> {
-  before: Group | undefined
-  after: Group | undefined
-  readonly sheet: Sheet
-  readonly waiters: Waiter[] = []
-  /** Sync what a durability of 'none' leaves unsynced. */
+export class RowGroup implements Queued<RowGroup> {
+  before: RowGroup | undefined
+  after: RowGroup | undefined
+  readonly rowBuffer: RowBuffer
+  readonly waiters: RowWaiter[] = []
+  /** Sync what durability 'none' leaves unsynced. */
   flushes = false
-  /** The addon has it. */
+  /** The task that writes the group has been launched. */
   isLaunched = false
   isSettled = false
-  /** Told when it is settled, and why not all of it was written. */
+  /** Called when the group is settled, with the error if some rows were not written. */
   readonly #followers: ((error: unknown) => void)[] = []
-  #captured: Captured | undefined
+  #capture: GroupCapture | undefined
 
-  constructor(sheet: Sheet) {
-    this.sheet = sheet
+  constructor(rowBuffer: RowBuffer) {
+    this.rowBuffer = rowBuffer
   }
 
-  /** There is nothing to be done. */
+  /** The group has no rows, and nobody waits for it. */
   get isIdle(): boolean {
-    return this.waiters.length === 0 && !this.flushes
+    return this.waiters.length === 0 && !this.flushes && this.#followers.length === 0
   }
 
-  /** Settled when the group is; rejected where some of it was not written. */
+  /** Settles with the group; rejects if some rows were not written. */
   async follow(): Promise<void> {
     if (this.isSettled) return
     await new Promise<void>((resolve, reject) => {
@@ -57,39 +59,39 @@ export class Group implements Queued<Group> {
     })
   }
 
-  /** In a task. Where `writeNow` was called before that began, it finds nothing to write. */
-  async write(file: LogFile): Promise<Landed> {
-    const { parts, ends } = this.#capture()
-    const { lexicon, layout, expectedSize } = this.sheet
-    const memory = new Uint8Array(ends.buffer)
+  /** Writes the group in a task. The task and `LogFile.finish` race for it: the winner writes, the task reports. */
+  async write(file: LogFile): Promise<GroupOutcome> {
+    const { input } = this.#captured()
     try {
-      const launch = (): Promise<GroupWritten | Failure> => {
+      const launch = (): Promise<GroupReport | Failure> => {
         this.isLaunched = true
-        return writeGroup(file, parts, lexicon, layout, expectedSize, memory, this.flushes)
+        return writeGroup(file, { ...input, flushes: this.flushes })
       }
-      return landedOf(await run(launch, { lane: 'files' }))
+      return outcomeOf(await run(launch, { lane: 'files' }))
     } catch (error) {
-      return { ...NOTHING, error }
+      return { ...NOTHING_WRITTEN, error }
     }
   }
 
-  /** On this thread. */
-  writeNow(file: LogFile): Landed {
-    const { parts, ends } = this.#capture()
-    const { lexicon, layout, expectedSize } = this.sheet
-    const memory = new Uint8Array(ends.buffer)
-    return landedOf(writeGroupSync(file, parts, lexicon, layout, expectedSize, memory, this.flushes))
+  /** Writes the group on the JS thread. */
+  writeNow(file: LogFile): GroupOutcome {
+    const { input } = this.#captured()
+    return outcomeOf(writeGroupSync(file, { ...input, flushes: this.flushes }))
   }
 
-  #capture(): Captured {
-    this.#captured ??= { parts: this.sheet.finish(), ends: new Float64Array(this.waiters.length) }
-    return this.#captured
+  #captured(): GroupCapture {
+    if (this.#capture !== undefined) return this.#capture
+    const tape = this.rowBuffer.finish()
+    const { lexicon, layout, expectedSize: size } = this.rowBuffer
+    const ends = new Float64Array(this.waiters.length)
+    this.#capture = { input: { tape, lexicon, layout, size, ends: new Uint8Array(ends.buffer) }, ends }
+    return this.#capture
   }
 
-  settle({ offset, rows, error }: Landed): void {
+  settle({ offset, rows, error }: GroupOutcome): void {
     this.isSettled = true
-    this.sheet.release()
-    const ends = this.#captured?.ends
+    this.rowBuffer.release()
+    const ends = this.#capture?.ends
     let start = 0
     for (const [index, waiter] of this.waiters.entries()) {
       const end = index < rows ? ends?.[index] : undefined
@@ -100,17 +102,17 @@ export class Group implements Queued<Group> {
       waiter.written(offset + start, end - start - 1)
       start = end
     }
-    for (const tell of this.#followers) tell(error)
+    for (const follow of this.#followers) follow(error)
   }
 }
 
-interface Captured {
-  readonly parts: TapeParts
-  /** Where each row ends: private memory, which a task fills. */
+interface GroupCapture {
+  readonly input: Omit<WriteGroupInput, 'flushes'>
+  /** End of each row, relative to the start of the first row. The writer fills it. */
   readonly ends: Float64Array
 }
 
-export const NOTHING: Landed = {
+export const NOTHING_WRITTEN: GroupOutcome = {
   offset: 0,
   rows: 0,
   bytes: 0,
@@ -119,9 +121,9 @@ export const NOTHING: Landed = {
   isUntouched: false,
 }
 
-function landedOf(outcome: GroupWritten | Failure): Landed {
-  if ('code' in outcome) return { ...NOTHING, error: errorOf(outcome) }
-  const { offset, rows, bytes, writes, syncs, failure, isUntouched } = outcome
+function outcomeOf(report: GroupReport | Failure): GroupOutcome {
+  if (isFailure(report)) return { ...NOTHING_WRITTEN, error: errorOf(report) }
+  const { offset, rows, bytes, writes, syncs, failure, isUntouched } = withoutPrototype(report)
   const error = failure === undefined ? undefined : errorOf(failure)
   return { offset, rows, bytes, calls: { writes, syncs }, error, isUntouched }
 }

@@ -1,63 +1,64 @@
-/** Rows appended to a file: captured when they come, encoded and written in groups, one group at a time. */
+/** Log of rows: captured on the JS thread when they come, printed and written by tasks, one group at a time. `openJsonl` makes it. */
 
 import { Writable } from 'node:stream'
 import { clearTimeout, setTimeout } from 'node:timers'
 import { callbackify } from 'node:util'
-import { OffloopError } from '../errors.ts'
-import { readRowForm, ROW_KEYS, type EncodeOptions, type Form } from '../forms.ts'
+import { OffloopError } from '../runtime/errors.ts'
+import { readRowConfig, ROW_KEYS, type EncodeOptions, type EncodeConfig } from '../encode/config.ts'
+import { closeLogFile, errorOf, LogFile, openLogFile, unwrap, type OpenLogInput } from '../runtime/native.ts'
 import {
-  closeLogFile,
-  errorOf,
-  FileDurability,
-  LogFile,
-  openLogFile,
-  TailPolicy as Policy,
-  unwrap,
-  type OpenSettings,
-} from '../native.ts'
-import { checkKeys, choose, MAX_DELAY_MS, readBoolean, readInteger, tableOf } from '../options.ts'
-import { run } from '../pool.ts'
-import { Press } from '../press.ts'
-import { Queue } from '../queue.ts'
-import { forEachRow } from '../sheet.ts'
+  choose,
+  copyOptions,
+  MAX_DELAY_MS,
+  readBoolean,
+  readInteger,
+  tableOf,
+  withoutPrototype,
+} from '../runtime/options.ts'
+import { run } from '../runtime/pool.ts'
+import { EncoderCore } from '../encode/encoder-core.ts'
+import { Queue } from '../runtime/queue.ts'
+import { forEachRow } from '../encode/row-buffer.ts'
 import { MOST_MODE, readDurability, type Durability } from './durability.ts'
-import { Group, NOTHING, type Landed, type Waiter } from './group.ts'
+import { Gate } from './gate.ts'
+import { NOTHING_WRITTEN, RowGroup, type GroupOutcome, type RowWaiter } from './group.ts'
 import { readPath } from './path.ts'
 import { reportOf, type RepairReport, type TailPolicy } from './repair.ts'
+import { Tally, type TallyResult } from './tally.ts'
 
 export interface JsonlOptions {
   /** @default 'data' */
   readonly durability?: Durability | undefined
   /** Applied once, on open, whatever else exists beside the file. @default 'quarantine' */
   readonly repair?: Exclude<TailPolicy, 'report'> | false | undefined
-  /** Refuse a second writer, in this process or another. Where the file system has no locks, Node's error, which names this option. @default true */
+  /** Refuse a second writer, in this process or another. Where the file system has no locks, opening rejects with Node's error, which names this option. @default true */
   readonly lock?: boolean | undefined
-  /** How long a row may wait for company before it is written. Rows that arrive during a write leave together in the next. @default 0 */
+  /** How long a row may wait for others before it is written. Rows that arrive during a write leave together in the next. @default 0 */
   readonly maxDelayMs?: number | undefined
   /** @default 1 MiB */
   readonly maxBatchBytes?: number | undefined
   /** Bytes captured and not yet written, above which `writable()` and an async iterable given to `appendMany` wait. (`append` has read its row by then: await it.) @default 64 MiB */
   readonly maxQueuedBytes?: number | undefined
-  /** Mode of a file created. @default 0o666 less the umask */
+  /** Mode of a new file. @default 0o666 less the umask */
   readonly mode?: number | undefined
   readonly encode?: Omit<EncodeOptions, 'signal' | 'space' | 'newline'> | undefined
 }
 
 export interface JsonlFile extends AsyncDisposable {
   readonly path: string
-  /** What opening it had to repair. */
+  /** Report of the repair on opening. */
   readonly repaired: RepairReport
   /** Resolves when the row has survived what `durability` says. A row that cannot be encoded rejects alone and writes nothing. Rows land whole and in call order. */
   append(row: unknown): Promise<{ readonly offset: number; readonly length: number }>
-  /** As append, for many; bad rows are reported, the others land. */
+  /** Appends many rows. Bad rows are reported, the others land. */
   appendMany(
     rows: Iterable<unknown> | AsyncIterable<unknown>,
   ): Promise<{ readonly written: number; readonly bad: readonly { readonly index: number; readonly error: unknown }[] }>
   /** Resolves when everything appended before it is durable; with durability 'none' it syncs. */
   flush(): Promise<void>
-  /** The same, blocking: for `process.on('exit')`. */
+  /** Flushes and blocks until that is done: for `process.on('exit')`. */
   flushSync(): void
-  /** Writes what was appended, then lets go of the file and its lock. Rejects where some of that could not be written. */
+  /** Writes what was appended, then closes the file and ends its lock. Rejects if some of that could not be written. */
   close(): Promise<void>
   /** Object mode. It finishes when its rows have survived what `durability` says, and leaves the file open. A row that cannot be encoded destroys it. */
   writable(): Writable
@@ -71,26 +72,28 @@ export interface JsonlFile extends AsyncDisposable {
 }
 
 /**
- * Opens for append, repairing first. Creates the file and its folders. Reading the end of the file, and all writing, happens off the
- * JS thread; capturing rows does not. A pending row keeps the process alive; an open file without one does not.
- * Rejects with ERR_OFFLOOP_LOCKED while another handle has the file, and as `repair` does.
+ * Opens for append, repairing first. Creates the file and its folders. Tasks read the end of the file and write rows; the JS thread
+ * captures rows. A pending row keeps the process alive; an open file without one does not.
+ * Rejects with ERR_OFFLOOP_LOCKED while another handle holds the file, and with the errors of `repair`.
  */
 export async function openJsonl(path: string | URL, options: JsonlOptions = {}): Promise<JsonlFile> {
   const name = readPath(path)
-  const { settings, limits } = readOptions(options)
+  const config = readLogConfig(options)
+  const input = withoutPrototype({ path: name, ...config.opening })
   const file = new LogFile()
-  const repaired = unwrap(await run((stop) => openLogFile(file, name, settings, stop), { lane: 'files' }))
-  return new Log(file, name, reportOf(repaired), limits)
+  const outcome = unwrap(await run((stop) => openLogFile(file, input, stop), { lane: 'files' }))
+  return new RowLog(file, name, reportOf(outcome), config)
 }
 
-interface Limits {
+interface LogConfig {
+  readonly opening: Omit<OpenLogInput, 'path'>
   readonly maxDelayMs: number
-  /** Of rows that are captured together. */
+  /** Bytes of one group. */
   readonly groupBytes: number
   readonly maxBatchBytes: number
   readonly maxQueuedBytes: number
-  readonly form: Form
-  /** Rows are acknowledged before they are durable: a flush has something to do. */
+  readonly encode: EncodeConfig
+  /** Rows are acknowledged before they are durable, so a flush has to sync. */
   readonly isVolatile: boolean
 }
 
@@ -104,22 +107,22 @@ const KEYS = tableOf({
   mode: true,
   encode: true,
 })
-const POLICIES = tableOf({
-  quarantine: Policy.Quarantine,
-  truncate: Policy.Truncate,
-  isolate: Policy.Isolate,
-  strict: Policy.Strict,
+const POLICIES = tableOf<Exclude<TailPolicy, 'report'>>({
+  quarantine: 'quarantine',
+  truncate: 'truncate',
+  isolate: 'isolate',
+  strict: 'strict',
 })
 const DEFAULT_BATCH_BYTES = 1 << 20
-/** What fills most of a tape's memory. Rows that share a tape share a task and a sync, in as many writes as it takes. */
+/** Fills most of a tape's memory. Rows that share a tape share a task and a sync, in as many writes as they need. */
 const LEAST_GROUP_BYTES = 4 << 20
 const DEFAULT_QUEUED_BYTES = 64 << 20
 const DEFAULT_MODE = 0o666
 
-function readOptions(options: JsonlOptions): { readonly settings: OpenSettings; readonly limits: Limits } {
-  checkKeys(options, KEYS)
+function readLogConfig(given: JsonlOptions): LogConfig {
+  const options = copyOptions(given, KEYS)
   const most = Number.MAX_SAFE_INTEGER
-  const durability = readDurability(options.durability, FileDurability.Data)
+  const durability = readDurability(options.durability, 'data')
   const policy = readPolicy(options.repair)
   const locks = readBoolean('options.lock', options.lock, true)
   const maxDelayMs = readInteger('options.maxDelayMs', options.maxDelayMs, 0, MAX_DELAY_MS) ?? 0
@@ -127,52 +130,49 @@ function readOptions(options: JsonlOptions): { readonly settings: OpenSettings; 
   const queued = readInteger('options.maxQueuedBytes', options.maxQueuedBytes, 0, most)
   const mode = readInteger('options.mode', options.mode, 0, MOST_MODE) ?? DEFAULT_MODE
   const { encode = {} } = options
-  checkKeys(encode, ROW_KEYS, 'options.encode')
   return {
-    settings: { durability, locks, mode, batch, ...(policy !== undefined && { policy }) },
-    limits: {
-      maxDelayMs,
-      groupBytes: Math.max(batch, LEAST_GROUP_BYTES),
-      maxBatchBytes: batch,
-      maxQueuedBytes: queued ?? DEFAULT_QUEUED_BYTES,
-      form: readRowForm(encode),
-      isVolatile: durability === FileDurability.None,
-    },
+    opening: { durability, locks, mode, batch, ...(policy !== undefined && { policy }) },
+    maxDelayMs,
+    groupBytes: Math.max(batch, LEAST_GROUP_BYTES),
+    maxBatchBytes: batch,
+    maxQueuedBytes: queued ?? DEFAULT_QUEUED_BYTES,
+    encode: readRowConfig(copyOptions(encode, ROW_KEYS, 'options.encode')),
+    isVolatile: durability === 'none',
   }
 }
 
-function readPolicy(value: JsonlOptions['repair']): Policy | undefined {
-  return value === false ? undefined : choose('options.repair', value, POLICIES, Policy.Quarantine)
+function readPolicy(value: JsonlOptions['repair']): Exclude<TailPolicy, 'report'> | undefined {
+  return value === false ? undefined : choose('options.repair', value, POLICIES, 'quarantine')
 }
 
-class Log implements JsonlFile {
+class RowLog implements JsonlFile {
   readonly path: string
   readonly repaired: RepairReport
   readonly #file: LogFile
-  readonly #limits: Limits
-  readonly #press = new Press()
-  /** Those that are not launched; rows go to the last of them. */
-  readonly #groups = new Queue<Group>()
-  /** The one on its way to the file. */
-  #current: Group | undefined
+  readonly #config: LogConfig
+  readonly #core = new EncoderCore()
+  /** Groups that are not launched. Rows go to the last of them. */
+  readonly #groups = new Queue<RowGroup>()
+  /** The group that is being written. */
+  #current: RowGroup | undefined
   #timer: NodeJS.Timeout | undefined
   #isDue = false
-  /** Rows that are being captured, one in the code of the other: nothing is written then. */
+  /** How many rows are being captured, one in the code of the other. Nothing is written meanwhile. */
   #captures = 0
-  /** Why nothing more can be written. */
+  /** The error after which nothing more can be written. */
   #failure: { readonly cause: unknown } | undefined
   #closing: Promise<void> | undefined
-  #relief: Relief | undefined
+  #room: Gate | undefined
   #queuedBytes = 0
   #rows = 0
   #bytes = 0
-  #calls: NonNullable<Landed['calls']> = { writes: 0, syncs: 0 }
+  #calls: NonNullable<GroupOutcome['calls']> = { writes: 0, syncs: 0 }
 
-  constructor(file: LogFile, path: string, repaired: RepairReport, limits: Limits) {
+  constructor(file: LogFile, path: string, repaired: RepairReport, config: LogConfig) {
     this.#file = file
     this.path = path
     this.repaired = repaired
-    this.#limits = limits
+    this.#config = config
   }
 
   append(row: unknown): Promise<{ readonly offset: number; readonly length: number }> {
@@ -181,20 +181,17 @@ class Log implements JsonlFile {
     })
   }
 
-  async appendMany(rows: Iterable<unknown> | AsyncIterable<unknown>): Promise<{
-    readonly written: number
-    readonly bad: readonly { readonly index: number; readonly error: unknown }[]
-  }> {
+  async appendMany(rows: Iterable<unknown> | AsyncIterable<unknown>): Promise<TallyResult> {
     this.#check()
     const tally = new Tally()
     try {
       await forEachRow('rows', rows, undefined, (row) => {
         this.#check()
         tally.add(() => this.#add(row, tally))
-        return this.#room()
+        return this.#waitForRoom()
       })
     } catch (error) {
-      // Rows that came before are on their way. Where they do not land, that is what comes first.
+      // Earlier rows are being written. If that fails, its error comes first.
       await tally.end()
       throw error
     }
@@ -203,8 +200,8 @@ class Log implements JsonlFile {
 
   async flush(): Promise<void> {
     this.#check()
-    if (this.#limits.isVolatile) this.#openGroup().flushes = true
-    await this.#settled()
+    if (this.#config.isVolatile) this.#openGroup().flushes = true
+    await this.#whenWritten()
   }
 
   flushSync(): void {
@@ -212,12 +209,12 @@ class Log implements JsonlFile {
     if (isOpen) this.#check()
     else if (this.#failure !== undefined) return
     if (0 < this.#captures) throw new Error('a row that is being captured cannot be flushed')
-    if (isOpen && this.#limits.isVolatile) this.#openGroup().flushes = true
+    if (isOpen && this.#config.isVolatile) this.#openGroup().flushes = true
     let error: unknown
-    const landNow = (group: Group): void => {
-      const landed = group.writeNow(this.#file)
-      error ??= landed.error
-      this.#land(group, landed)
+    const landNow = (group: RowGroup): void => {
+      const outcome = group.writeNow(this.#file)
+      error ??= outcome.error
+      this.#land(group, outcome)
     }
     const failure = this.#file.finish()
     if (failure !== null) throw this.#poison(errorOf(failure))
@@ -239,16 +236,16 @@ class Log implements JsonlFile {
     const write = (row: unknown, _encoding: string, done: (error?: Error | null) => void): void => {
       try {
         this.#add(row, waiter)
-        const room = this.#room()
+        const room = this.#waitForRoom()
         if (room === undefined) done()
-        else settle(room, done)
+        else callWhenSettled(room, done)
       } catch (error) {
         done(asError(error))
       }
     }
-    const final = (done: (error?: Error | null) => void): void => settle(this.#settled(), done)
+    const final = (done: (error?: Error | null) => void): void => callWhenSettled(this.#whenWritten(), done)
     const stream = new Writable({ objectMode: true, write, final })
-    const waiter: Waiter = { written: () => undefined, failed: (error) => stream.destroy(asError(error)) }
+    const waiter: RowWaiter = { written: () => undefined, failed: (error) => stream.destroy(asError(error)) }
     return stream
   }
 
@@ -266,22 +263,22 @@ class Log implements JsonlFile {
     return new OffloopError('ERR_OFFLOOP_POISONED', message, { path: this.path, cause: this.#failure?.cause })
   }
 
-  #add(row: unknown, waiter: Waiter): void {
+  #add(row: unknown, waiter: RowWaiter): void {
     this.#check()
     const group = this.#openGroup()
-    const before = group.sheet.size
+    const before = group.rowBuffer.size
     this.#capture(group, row)
     group.waiters.push(waiter)
-    this.#queuedBytes += group.sheet.size - before
+    this.#queuedBytes += group.rowBuffer.size - before
     this.#schedule(group)
   }
 
-  #capture({ sheet }: Group, row: unknown): void {
+  #capture({ rowBuffer }: RowGroup, row: unknown): void {
     this.#captures += 1
     try {
-      sheet.add(row)
+      rowBuffer.add(row)
     } catch (error) {
-      // Rows that its code appended wait.
+      // Rows that the code of this row appended wait to be written.
       this.#hasten()
       throw error
     } finally {
@@ -289,23 +286,23 @@ class Log implements JsonlFile {
     }
   }
 
-  /** Where the next row goes. One that is appended by the code of another row, while that is captured, goes behind it. */
-  #openGroup(): Group {
+  /** Returns the group of the next row. A row that the code of another row appends goes to a later group. */
+  #openGroup(): RowGroup {
     const { last } = this.#groups
-    const { form, groupBytes } = this.#limits
-    if (last !== undefined && !last.sheet.isBusy && last.sheet.size < groupBytes) return last
-    const group = new Group(this.#press.open(form))
+    const { encode, groupBytes } = this.#config
+    if (last !== undefined && !last.rowBuffer.isBusy && last.rowBuffer.size < groupBytes) return last
+    const group = new RowGroup(this.#core.open(encode))
     this.#groups.push(group)
     return group
   }
 
-  #schedule({ sheet }: Group): void {
-    const { maxDelayMs, maxBatchBytes } = this.#limits
-    if (maxDelayMs === 0 || maxBatchBytes <= sheet.size) this.#hasten()
+  #schedule({ rowBuffer }: RowGroup): void {
+    const { maxDelayMs, maxBatchBytes } = this.#config
+    if (maxDelayMs === 0 || maxBatchBytes <= rowBuffer.size) this.#hasten()
     else if (this.#current === undefined) this.#timer ??= setTimeout(this.#start, maxDelayMs)
   }
 
-  /** When the code that runs now, and what waits for its promises, has appended what it has. */
+  /** Starts writing in the next tick, so that rows appended until then share the group. */
   #hasten(): void {
     if (this.#isDue || this.#current !== undefined) return
     this.#isDue = true
@@ -321,136 +318,78 @@ class Log implements JsonlFile {
     if (this.#current !== undefined) void this.#write(this.#current)
   }
 
-  async #write(group: Group): Promise<void> {
-    const landed = await group.write(this.#file)
-    if (!group.isSettled) this.#land(group, landed)
+  async #write(group: RowGroup): Promise<void> {
+    const outcome = await group.write(this.#file)
+    if (!group.isSettled) this.#land(group, outcome)
     this.#current = undefined
     this.#start()
   }
 
-  /** Takes the first group that has anything to be done. */
-  #next(): Group | undefined {
+  /** Takes the first group that is not idle. */
+  #next(): RowGroup | undefined {
     for (let group = this.#groups.first; group !== undefined; group = this.#groups.first) {
       if (group.isIdle && group === this.#groups.last) return undefined
       this.#groups.remove(group)
       if (!group.isIdle) return group
-      group.settle(NOTHING)
+      group.settle(NOTHING_WRITTEN)
     }
     return undefined
   }
 
-  #land(group: Group, landed: Landed): void {
-    this.#queuedBytes -= group.sheet.size
-    this.#rows += landed.rows
-    this.#bytes += landed.bytes
-    if (landed.calls !== undefined) this.#calls = landed.calls
-    group.settle(landed)
-    if (landed.error !== undefined && !landed.isUntouched) this.#poison(landed.error)
-    if (this.#queuedBytes <= this.#limits.maxQueuedBytes) this.#relieve()
+  #land(group: RowGroup, outcome: GroupOutcome): void {
+    this.#queuedBytes -= group.rowBuffer.size
+    this.#rows += outcome.rows
+    this.#bytes += outcome.bytes
+    if (outcome.calls !== undefined) this.#calls = outcome.calls
+    group.settle(outcome)
+    if (outcome.error !== undefined && !outcome.isUntouched) this.#poison(outcome.error)
+    if (this.#queuedBytes <= this.#config.maxQueuedBytes) this.#openRoom()
   }
 
-  /** Rows that wait behind one that failed are not written. */
+  /** Fails all waiting rows: after a failed write or sync nothing more is written. Returns `cause`. */
   #poison(cause: unknown): unknown {
     this.#failure ??= { cause }
     for (let group = this.#next(); group !== undefined; group = this.#next()) {
-      this.#queuedBytes -= group.sheet.size
-      group.settle({ ...NOTHING, error: this.#poisoned() })
+      this.#queuedBytes -= group.rowBuffer.size
+      group.settle({ ...NOTHING_WRITTEN, error: this.#poisoned() })
     }
-    this.#relieve()
+    this.#openRoom()
     return cause
   }
 
-  /** What there is to wait for where too much is queued. */
-  #room(): Promise<void> | undefined {
-    if (this.#queuedBytes <= this.#limits.maxQueuedBytes) return undefined
+  /** Returns what a producer of rows must wait for; `undefined` while `maxQueuedBytes` is not exceeded. */
+  #waitForRoom(): Promise<void> | undefined {
+    if (this.#queuedBytes <= this.#config.maxQueuedBytes) return undefined
     this.#hasten()
-    this.#relief ??= new Relief()
-    return this.#relief.promise
+    this.#room ??= new Gate()
+    return this.#room.opened
   }
 
-  #relieve(): void {
-    this.#relief?.come()
-    this.#relief = undefined
+  #openRoom(): void {
+    this.#room?.open()
+    this.#room = undefined
   }
 
-  /** All that was appended before is written; or some of it was not, and why. */
-  async #settled(): Promise<void> {
+  /** Settles when all rows appended before are written; rejects if some were not. A row that is being captured counts as appended. */
+  async #whenWritten(): Promise<void> {
     let { last } = this.#groups
-    while (last?.isIdle === true) last = last.before
+    while (last?.isIdle === true && !last.rowBuffer.isBusy) last = last.before
     this.#hasten()
     await (last ?? this.#current)?.follow()
   }
 
   async #close(): Promise<void> {
     try {
-      await this.#settled()
+      await this.#whenWritten()
     } finally {
       unwrap(await run(() => closeLogFile(this.#file), { lane: 'files' }))
     }
   }
 }
 
-class Relief {
-  readonly promise: Promise<void>
-  come: () => void = () => undefined
+const callWhenSettled = callbackify((wait: Promise<void>) => wait)
 
-  constructor() {
-    this.promise = new Promise((resolve) => (this.come = resolve))
-  }
-}
-
-/** Counts what becomes of rows appended together. */
-class Tally implements Waiter {
-  #rows = 0
-  #pending = 0
-  #written = 0
-  readonly #bad: { readonly index: number; readonly error: unknown }[] = []
-  #failure: { readonly error: unknown } | undefined
-  readonly #end = new Relief()
-  #isEnding = false
-
-  /** A row that `append` throws for is bad. */
-  add(append: () => void): void {
-    const index = this.#rows
-    this.#rows += 1
-    this.#pending += 1
-    try {
-      append()
-    } catch (error) {
-      this.#pending -= 1
-      this.#bad.push({ index, error })
-    }
-  }
-
-  written(): void {
-    this.#written += 1
-    this.#settle()
-  }
-
-  failed(error: unknown): void {
-    this.#failure ??= { error }
-    this.#settle()
-  }
-
-  #settle(): void {
-    this.#pending -= 1
-    if (this.#pending === 0 && this.#isEnding) this.#end.come()
-  }
-
-  async end(): Promise<{
-    readonly written: number
-    readonly bad: readonly { readonly index: number; readonly error: unknown }[]
-  }> {
-    this.#isEnding = true
-    if (this.#pending !== 0) await this.#end.promise
-    if (this.#failure !== undefined) throw this.#failure.error
-    return { written: this.#written, bad: this.#bad }
-  }
-}
-
-const settle = callbackify((wait: Promise<void>) => wait)
-
-/** What streams fail with. */
+/** Returns an Error for any value: streams fail with Errors only. */
 function asError(error: unknown): Error {
   return error instanceof Error ? error : new Error('a row could not be appended', { cause: error })
 }

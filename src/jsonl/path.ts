@@ -1,7 +1,7 @@
-/** Names of files, as Node's fs takes them. */
+/** Reads names of files as Node's fs does. Runs on the JS thread; every function that takes a path calls it. */
 
 import { fileURLToPath, type URL } from 'node:url'
-import { invalidType, invalidValue } from '../errors.ts'
+import { invalidType, invalidValue } from '../runtime/errors.ts'
 
 export function readPath(path: unknown): string {
   const name = isUrl(path) ? fileURLToPath(path) : path
@@ -10,7 +10,7 @@ export function readPath(path: unknown): string {
   return name
 }
 
-/** By shape, as Node does it: URLs of other realms are URLs too. */
+/** Recognizes URLs by their properties, as Node does: URLs of other realms are URLs too. */
 function isUrl(value: unknown): value is URL {
   return typeof value === 'object' && value !== null && 'href' in value && 'protocol' in value
 }

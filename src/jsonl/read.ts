@@ -1,12 +1,20 @@
-/** Reads the rows of JSONL files: tasks read and check a batch at a time; JavaScript gets what is wanted of them. */
+/** Reads the rows of JSONL files. Tasks read and check one batch at a time; the JS thread gets only the values that are asked for. */
 
-import { allocate, type Bytes } from '../bytes.ts'
-import { invalidType, invalidValue, OffloopError } from '../errors.ts'
+import { allocate, type Bytes } from '../runtime/bytes.ts'
+import { invalidType, invalidValue, OffloopError } from '../runtime/errors.ts'
 import { compile } from '../capture/compile.ts'
-import { isArray, keysOf, parseJson, partOf, stringifyJson } from '../intrinsics.ts'
-import { copyRows, nextRows, RowsReader, unwrap } from '../native.ts'
-import { checkKeys, readInteger, readListener, readSignal, tableOf, type Cancellable } from '../options.ts'
-import { run } from '../pool.ts'
+import { isArray, keysOf, parseJson, partOf, stringifyJson } from '../runtime/intrinsics.ts'
+import { copyRows, nextRows, RowsReader, unwrap } from '../runtime/native.ts'
+import {
+  copyOptions,
+  readInteger,
+  readListener,
+  readSignal,
+  tableOf,
+  withoutPrototype,
+  type Cancellable,
+} from '../runtime/options.ts'
+import { run } from '../runtime/pool.ts'
 import { readPath } from './path.ts'
 import type { BadRow, BadRowCause } from './repair.ts'
 
@@ -21,7 +29,7 @@ export interface RowWithBytes extends Row {
 export interface RowWithValue<T> extends Row {
   readonly value: T
 }
-/** A value that is absent is undefined. Picked NaN and infinities (nonstandard rows) arrive as numbers. */
+/** Picked values of a row. An absent value is undefined. NaN and infinities of nonstandard rows arrive as numbers. */
 export interface RowWithFields<P extends string> extends Row {
   readonly fields: { readonly [K in P]: unknown }
 }
@@ -31,7 +39,7 @@ export interface ReadOptions extends Cancellable {
   readonly from?: number | undefined
   /** Only the last n good rows, oldest first, reading only the end of the file. */
   readonly last?: number | undefined
-  /** A row is bad, as a whole, if repair would not keep it; blank rows are skipped and never bad. @default 'skip' (and counted in onProgress) */
+  /** A row is bad, as a whole, if repair would not keep it. Blank rows are skipped and never bad. @default 'skip' (counted in onProgress) */
   readonly onBadRow?: 'skip' | 'throw' | ((bad: BadRow) => void) | undefined
   readonly onProgress?:
     | ((done: {
@@ -57,14 +65,15 @@ const KEYS = tableOf({
 })
 
 /**
- * How much is read at once. Of fields little comes back, so that batches are large; values are parsed on the thread, which
- * long batches would hold.
+ * Bytes of one batch. Fields return little, so their batches are large. Values are parsed on the JS thread, so their batches are small:
+ * a large one would block the event loop.
  */
-const BLOCKS = { fields: 16 * 1024 * 1024, bytes: 512 * 1024, value: 256 * 1024 }
+const BATCH_BYTES = { fields: 16 * 1024 * 1024, bytes: 512 * 1024, value: 256 * 1024 }
 
 /**
- * Batches of rows. Memory stays bounded by the batch, whatever the file's size; breaking out of the loop closes the file. It never throws; a wrong argument rejects the first `next()`.
- * `fields`: values taken out by JSON Pointer, off-thread, the rest of the row never becoming JS. `as: 'value'`: parsed rows.
+ * Batches of rows of a file. Memory stays bounded by the batch, whatever the size; leaving the loop closes the file.
+ * It never throws: a wrong argument rejects the first `next()`.
+ * `fields`: values picked by JSON Pointer, off the JS thread; the rest of the row never becomes JS. `as: 'value'`: parsed rows.
  */
 export function readJsonl<const P extends string>(
   path: string | URL,
@@ -76,11 +85,11 @@ export function readJsonl<T = unknown>(
 ): AsyncIterable<readonly RowWithValue<T>[]>
 export function readJsonl(path: string | URL, options?: ReadOptions): AsyncIterable<readonly RowWithBytes[]>
 export function readJsonl(path: string | URL, options: AnyOptions = {}): AsyncIterable<readonly AnyRow[]> {
-  const rules = attempt(() => readRules(path, options))
-  return { [Symbol.asyncIterator]: () => batches(rules) }
+  const readConfig = attempt(() => readReadConfig(path, options))
+  return { [Symbol.asyncIterator]: () => batches(readConfig) }
 }
 
-/** What a call gave, or threw: it is thrown later. */
+/** Calls a function now. Returns a function that returns its result, or throws its error. */
 function attempt<T>(call: () => T): () => T {
   try {
     const result = call()
@@ -92,36 +101,35 @@ function attempt<T>(call: () => T): () => T {
   }
 }
 
-interface Rules {
+interface ReadConfig {
   readonly path: string
   readonly from: number
   readonly last: number | undefined
-  readonly kind: keyof typeof BLOCKS
+  readonly kind: keyof typeof BATCH_BYTES
   readonly fields: readonly string[]
-  /** Of the columns of offsets, lengths, and values. */
+  /** Makes rows from the columns of offsets, lengths and values. */
   readonly build: (...columns: readonly unknown[]) => readonly RowWithFields<string>[]
   readonly onBadRow: 'skip' | 'throw' | ((bad: BadRow) => void)
   readonly onProgress: ReadOptions['onProgress']
   readonly signal: AbortSignal | undefined
 }
 
-function readRules(path: unknown, options: AnyOptions): Rules {
+function readReadConfig(path: unknown, options: AnyOptions): ReadConfig {
   const name = readPath(path)
-  checkKeys(options, KEYS)
-  const { from, last, onBadRow = 'skip', onProgress, fields, as, signal } = options
+  const { from, last, onBadRow = 'skip', onProgress, fields, as, signal } = copyOptions(options, KEYS)
   if (as !== undefined && as !== 'value') throw invalidValue('options.as', "must be 'value'", as)
   if (as !== undefined && fields !== undefined) throw invalidValue('options.as', 'goes without fields', as)
   if (typeof onBadRow !== 'function' && onBadRow !== 'skip' && onBadRow !== 'throw') {
     throw invalidValue('options.onBadRow', "must be 'skip', 'throw' or a function", onBadRow)
   }
-  const known = fields === undefined ? [''] : readFields(fields)
+  const pointers = fields === undefined ? [''] : readFields(fields)
   return {
     path: name,
     from: readInteger('options.from', from, 0, Number.MAX_SAFE_INTEGER) ?? 0,
     last: readInteger('options.last', last, 0, Number.MAX_SAFE_INTEGER),
     kind: fields === undefined ? (as ?? 'bytes') : 'fields',
-    fields: known,
-    build: compileRows(known),
+    fields: pointers,
+    build: compileRows(pointers),
     onBadRow,
     onProgress: readListener('options.onProgress', onProgress),
     signal: readSignal(signal),
@@ -136,39 +144,45 @@ function readFields(fields: unknown): string[] {
   })
 }
 
-function open({ path, from, last, kind, fields }: Rules): RowsReader {
-  const wanted = kind === 'bytes' ? undefined : [...fields]
-  const reader = new RowsReader(path, from, last, wanted, BLOCKS[kind])
+function open({ path, from, last, kind, fields }: ReadConfig): RowsReader {
+  const reader = new RowsReader(
+    withoutPrototype({
+      path,
+      from,
+      batchSize: BATCH_BYTES[kind],
+      ...(last !== undefined && { last }),
+      ...(kind !== 'bytes' && { fields: [...fields] }),
+    }),
+  )
   const { wrongPointer } = reader
   if (wrongPointer === null) return reader
   const { index, reason } = wrongPointer
   throw invalidValue(`options.fields[${index}]`, `is no JSON Pointer: it ${reason}`, fields[index])
 }
 
-async function* batches(given: () => Rules): AsyncGenerator<readonly AnyRow[], void, undefined> {
-  const rules = given()
-  const { signal, onBadRow, onProgress } = rules
-  const reader = open(rules)
+async function* batches(readConfig: () => ReadConfig): AsyncGenerator<readonly AnyRow[], void, undefined> {
+  const config = readConfig()
+  const { signal, onBadRow, onProgress } = config
+  const reader = open(config)
   const counts = { rows: 0, badRows: 0 }
   try {
     for (;;) {
-      // One batch after the other is what keeps memory bounded.
-      // oxlint-disable-next-line no-await-in-loop
+      // oxlint-disable-next-line no-await-in-loop -- one batch after the other keeps memory bounded
       const text = unwrap(await run((stop) => nextRows(reader, stop), { lane: 'files', signal }))
       if (text === '') return
       const batch = readBatch(text)
-      // oxlint-disable-next-line no-await-in-loop
-      const rows = await rowsOf(batch, rules, reader)
+      // oxlint-disable-next-line no-await-in-loop -- the batch must be copied before the next one is read
+      const rows = await rowsOf(batch, config, reader)
       const [first] = batch.bad
       const isOver = onBadRow === 'throw' && first !== undefined
-      // What stands before the row that ends it is told.
-      const told = isOver ? rows.filter(({ offset }) => offset < first.offset) : rows
+      // Good rows before the bad row are yielded first.
+      const good = isOver ? rows.filter(({ offset }) => offset < first.offset) : rows
       if (typeof onBadRow === 'function') for (const bad of batch.bad) onBadRow(bad)
-      counts.rows += told.length
+      counts.rows += good.length
       counts.badRows += batch.bad.length
       onProgress?.({ bytes: batch.at, total: batch.size, ...counts })
-      if (told.length !== 0) yield told
-      if (isOver) throw corrupt(rules.path, first)
+      if (good.length !== 0) yield good
+      if (isOver) throw corrupt(config.path, first)
     }
   } finally {
     reader.close()
@@ -180,8 +194,12 @@ function corrupt(path: string, { offset, cause }: BadRow): OffloopError {
   return new OffloopError('ERR_OFFLOOP_CORRUPT', message, { path, offset })
 }
 
-interface Batch {
-  /** Offsets, lengths, and then the values of each field; or the memory of each row, and where it begins there. */
+/** Batch as `BatchWriter::finish` in `crates/jsonl/src/batch_writer.rs` writes it, read. */
+interface RowBatch {
+  /**
+   * Columns: offsets, lengths, then either the values of each field, or two columns for bytes: the index of the memory that a row
+   * is in, and where it begins there.
+   */
   readonly columns: readonly (readonly unknown[])[]
   readonly bad: BadRow[]
   readonly sizes: number[]
@@ -189,10 +207,9 @@ interface Batch {
   readonly size: number
 }
 
-function readBatch(text: string): Batch {
-  // What the addon wrote.
-  // oxlint-disable-next-line typescript/no-unsafe-type-assertion
-  const [columns, absent, marks, told, sizes, at, size] = parseJson(text) as [
+function readBatch(text: string): RowBatch {
+  // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- the addon wrote the text
+  const [columns, absent, marks, flaws, sizes, at, size] = parseJson(text) as [
     unknown[][],
     number[],
     (number | string)[],
@@ -210,25 +227,29 @@ function readBatch(text: string): Batch {
     if (values !== undefined) values[absent[index] ?? 0] = undefined
   }
   const bad: BadRow[] = []
-  for (let index = 0; index < told.length; index += 3) {
-    // oxlint-disable-next-line typescript/no-unsafe-type-assertion
-    const [offset, length, cause] = told.slice(index, index + 3) as [number, number, BadRowCause]
+  for (let index = 0; index < flaws.length; index += 3) {
+    // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- the addon writes three items for each bad row
+    const [offset, length, cause] = flaws.slice(index, index + 3) as [number, number, BadRowCause]
     bad.push({ offset, length, cause })
   }
   return { columns, bad, sizes, at, size }
 }
 
-/** Where the columns of fields begin. */
+/** Index of the first column behind offsets and lengths. */
 const FIELDS = 2
 
-async function rowsOf({ columns, sizes }: Batch, rules: Rules, reader: RowsReader): Promise<readonly AnyRow[]> {
-  const { kind, signal } = rules
-  // oxlint-disable-next-line typescript/no-unsafe-type-assertion
+async function rowsOf(
+  { columns, sizes }: RowBatch,
+  config: ReadConfig,
+  reader: RowsReader,
+): Promise<readonly AnyRow[]> {
+  const { kind, signal } = config
+  // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- the addon writes numbers to these columns
   const [offsets = [], lengths = []] = columns as readonly (readonly number[])[]
   if (kind === 'bytes') {
     const memories = sizes.map(allocate)
     unwrap(await run((stop) => copyRows(reader, memories, stop), { lane: 'files', signal, first: true }))
-    // oxlint-disable-next-line typescript/no-unsafe-type-assertion
+    // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- the addon writes numbers to these columns
     const [indexes = [], starts = []] = columns.slice(FIELDS) as readonly (readonly number[])[]
     return offsets.map((offset, row): RowWithBytes => {
       const [length = 0, start = 0] = [lengths[row], starts[row]]
@@ -239,17 +260,17 @@ async function rowsOf({ columns, sizes }: Batch, rules: Rules, reader: RowsReade
   if (kind === 'value') {
     return offsets.map((offset, row) => ({ offset, length: lengths[row] ?? 0, value: values[0]?.[row] }))
   }
-  return rules.build(offsets, lengths, values)
+  return config.build(offsets, lengths, values)
 }
 
-/** Makes rows of columns: a function that knows the keys takes a tenth of the time of one that is given them. */
-function compileRows(fields: readonly string[]): Rules['build'] {
+/** Compiles a function that makes rows from columns. With the keys in its code it takes a tenth of the time of a loop over keys. */
+function compileRows(fields: readonly string[]): ReadConfig['build'] {
   const entries = fields.map((field, index) => `${stringifyJson(field)}: values[${index}][row]`)
   const row = `({ offset, length: lengths[row], fields: { ${entries.join(', ')} } })`
   return compile(['offsets', 'lengths', 'values'], `return offsets.map((offset, row) => ${row})`)
 }
 
-/** With numbers in the places of the strings that stand for them. */
+/** Replaces strings that begin with `mark` by the numbers behind it, at any depth. Returns the value. */
 function numbered(value: unknown, mark: string): unknown {
   const root = { value }
   const left: object[] = [root]

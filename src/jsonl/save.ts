@@ -1,23 +1,29 @@
-/** Whole files, written so that a crash leaves either the old one or the new one. */
+/** Saves whole files so that a crash leaves either the old one or the new one. The JS thread captures values, tasks write. */
 
-import { checkBytes, gatherBytes, sourceOf } from '../bytes.ts'
-import { MSGPACK_RULES } from '../capture/rules.ts'
-import { invalidValue } from '../errors.ts'
+import { checkBytes, gatherBytes, sourceOf } from '../runtime/bytes.ts'
+import { invalidValue } from '../runtime/errors.ts'
 import {
-  DEFAULT_FORM,
-  readForm,
-  readMsgpackLayout,
-  readRowForm,
+  MSGPACK_CONFIG,
+  readEncodeConfig,
+  readRowConfig,
   ROW_KEYS,
   SYNC_KEYS,
   type EncodeOptions,
-  type Form,
-} from '../forms.ts'
-import { dropSaved, FileDurability, saveBytes, SavedFile, saveSheet, unwrap } from '../native.ts'
-import { checkKeys, choose, readInteger, readSignal, tableOf, type Cancellable } from '../options.ts'
-import { run } from '../pool.ts'
-import { Press, shared } from '../press.ts'
-import { forEachRow, type Sheet } from '../sheet.ts'
+  type EncodeConfig,
+} from '../encode/config.ts'
+import { dropSaved, saveBytes, SavedFile, saveTape, unwrap, type SaveTapeInput } from '../runtime/native.ts'
+import {
+  choose,
+  copyOptions,
+  readInteger,
+  readSignal,
+  tableOf,
+  withoutPrototype,
+  type Cancellable,
+} from '../runtime/options.ts'
+import { run } from '../runtime/pool.ts'
+import { EncoderCore, shared } from '../encode/encoder-core.ts'
+import { forEachRow, type RowBuffer } from '../encode/row-buffer.ts'
 import { MOST_MODE, readDurability, type Durability } from './durability.ts'
 import { readPath } from './path.ts'
 
@@ -26,16 +32,16 @@ export interface SaveOptions extends Cancellable {
   readonly format?: 'json' | 'jsonl' | 'msgpack' | 'bytes' | undefined
   /** @default 'full' */
   readonly durability?: Durability | undefined
-  /** Of the file, less the umask. @default that of the file it replaces, else 0o666 */
+  /** Mode of the file, less the umask. @default the mode of the file it replaces, else 0o666 */
   readonly mode?: number | undefined
-  /** Of JSON: for the formats 'json' and, without `space` and `newline`, 'jsonl'. */
+  /** For the formats 'json' and, without `space` and `newline`, 'jsonl'. */
   readonly encode?: Omit<EncodeOptions, 'signal'> | undefined
 }
 
 /**
  * Writes `path` so that a crash leaves either the old file or the whole new one: temporary file, sync, rename, directory sync.
- * Values are captured on the JS thread, rows of an async iterable as they arrive, no more than a few megabytes ahead of the
- * disk; the rest is done off it. The temporary stands in the same folder and is gone where this rejects; a bad row rejects it.
+ * The JS thread captures values; tasks print and write them. Rows of an async iterable are captured as they arrive, at most a few
+ * megabytes ahead of the disk. The temporary file is in the same folder. If the call rejects, it is removed. A bad row rejects the call.
  */
 export async function saveFile(
   path: string | URL,
@@ -43,12 +49,12 @@ export async function saveFile(
   options: SaveOptions = {},
 ): Promise<{ readonly bytes: number }> {
   const name = readPath(path)
-  checkKeys(options, KEYS)
-  const save = choose('options.format', options.format, FORMATS, saveJson)
-  const durability = readDurability(options.durability, FileDurability.Full)
-  const mode = readInteger('options.mode', options.mode, 0, MOST_MODE)
-  const signal = readSignal(options.signal)
-  return { bytes: await save(new SavedFile(name, mode, durability), value, options.encode, signal) }
+  const own = copyOptions(options, KEYS)
+  const save = choose('options.format', own.format, FORMATS, saveJson)
+  const durability = readDurability(own.durability, 'full')
+  const mode = readInteger('options.mode', own.mode, 0, MOST_MODE)
+  const signal = readSignal(own.signal)
+  return { bytes: await save(new SavedFile(name, mode, durability), value, own.encode, signal) }
 }
 
 const KEYS = tableOf({ format: true, durability: true, mode: true, encode: true, signal: true })
@@ -61,16 +67,15 @@ type Save = (
 ) => Promise<number>
 
 const saveJson: Save = (file, value, encode = {}, signal) => {
-  checkKeys(encode, SYNC_KEYS, 'options.encode')
-  return saveValue(file, value, readForm(encode), signal)
+  return saveValue(file, value, readEncodeConfig(copyOptions(encode, SYNC_KEYS, 'options.encode')), signal)
 }
 
 const saveMsgpack: Save = (file, value, encode, signal) => {
   refuse(encode)
-  return saveValue(file, value, { ...DEFAULT_FORM, rules: MSGPACK_RULES, layout: readMsgpackLayout({}) }, signal)
+  return saveValue(file, value, MSGPACK_CONFIG, signal)
 }
 
-const saveGiven: Save = async (file, value, encode, signal) => {
+const saveGivenBytes: Save = async (file, value, encode, signal) => {
   refuse(encode)
   const source = sourceOf(gatherBytes(checkBytes('value', value), false))
   file.end()
@@ -78,8 +83,8 @@ const saveGiven: Save = async (file, value, encode, signal) => {
 }
 
 const saveRows: Save = async (file, value, encode = {}, signal) => {
-  checkKeys(encode, ROW_KEYS, 'options.encode')
-  const rows = new RowsFile(file, readRowForm(encode), signal)
+  const config = readRowConfig(copyOptions(encode, ROW_KEYS, 'options.encode'))
+  const rows = new RowSaver(file, config, signal)
   try {
     await forEachRow('value', value, signal, (row) => rows.add(row))
     return await rows.end()
@@ -89,64 +94,68 @@ const saveRows: Save = async (file, value, encode = {}, signal) => {
   }
 }
 
-const FORMATS = tableOf<Save>({ json: saveJson, jsonl: saveRows, msgpack: saveMsgpack, bytes: saveGiven })
+const FORMATS = tableOf<Save>({ json: saveJson, jsonl: saveRows, msgpack: saveMsgpack, bytes: saveGivenBytes })
 
 function refuse(encode: SaveOptions['encode']): void {
   if (encode !== undefined) throw invalidValue('options.encode', 'is of JSON, which this format is not', encode)
 }
 
-function saveValue(file: SavedFile, value: unknown, form: Form, signal: AbortSignal | undefined): Promise<number> {
-  const sheet = shared.sheetOf(value, form)
+function saveValue(
+  file: SavedFile,
+  value: unknown,
+  config: EncodeConfig,
+  signal: AbortSignal | undefined,
+): Promise<number> {
+  const rowBuffer = shared.rowBufferOf(value, config)
   file.end()
-  return write(file, sheet, form.gap, signal)
+  return write(file, rowBuffer, config.gap, signal)
 }
 
 async function write(
   file: SavedFile,
-  sheet: Sheet,
+  rowBuffer: RowBuffer,
   gap: string | undefined,
   signal: AbortSignal | undefined,
 ): Promise<number> {
-  const { lexicon, layout, expectedSize } = sheet
-  const parts = sheet.finish()
+  const { lexicon, layout, expectedSize: size } = rowBuffer
+  const tape = rowBuffer.finish()
+  const input: SaveTapeInput = withoutPrototype({ tape, lexicon, layout, size, ...(gap !== undefined && { gap }) })
   try {
-    const launch: Parameters<typeof run<number>>[0] = (stop) =>
-      saveSheet(file, parts, lexicon, layout, gap, expectedSize, stop)
-    return unwrap(await run(launch, { lane: 'files', signal }))
+    return unwrap(await run((stop) => saveTape(file, input, stop), { lane: 'files', signal }))
   } finally {
-    sheet.release()
+    rowBuffer.release()
   }
 }
 
-/** Rows are written when so many bytes of them are captured. */
-const SHEET_BYTES = 4 << 20
+/** Captured bytes after which rows are written. */
+const WRITE_BYTES = 4 << 20
 
-/** A file of rows: while some are written, others are captured. */
-class RowsFile {
+/** File of rows. While some rows are written, later ones are captured. */
+class RowSaver {
   readonly #file: SavedFile
-  readonly #form: Form
+  readonly #config: EncodeConfig
   readonly #signal: AbortSignal | undefined
-  readonly #press = new Press()
-  #sheet: Sheet
+  readonly #core = new EncoderCore()
+  #rowBuffer: RowBuffer
   #rows = 0
-  /** Of all that was captured before the open sheet. */
+  /** Settles when all rows before those of `#rowBuffer` are written. */
   #written: Promise<unknown> = Promise.resolve()
 
-  constructor(file: SavedFile, form: Form, signal: AbortSignal | undefined) {
+  constructor(file: SavedFile, config: EncodeConfig, signal: AbortSignal | undefined) {
     this.#file = file
-    this.#form = form
+    this.#config = config
     this.#signal = signal
-    this.#sheet = this.#press.open(form)
+    this.#rowBuffer = this.#core.open(config)
   }
 
-  /** What to wait for where much is captured: all but the latest sheet. */
+  /** Captures a row. Returns a promise to wait for when much is captured: the write before the one that this row starts. */
   add(row: unknown): Promise<unknown> | undefined {
-    this.#sheet.add(row, this.#rows)
+    this.#rowBuffer.add(row, this.#rows)
     this.#rows += 1
-    if (this.#sheet.size < SHEET_BYTES) return undefined
+    if (this.#rowBuffer.size < WRITE_BYTES) return undefined
     const before = this.#written
     void this.#push()
-    this.#sheet = this.#press.open(this.#form)
+    this.#rowBuffer = this.#core.open(this.#config)
     return before
   }
 
@@ -157,15 +166,15 @@ class RowsFile {
   }
 
   #push(): Promise<number> {
-    const sheet = this.#sheet
-    const written = this.#written.then(() => write(this.#file, sheet, undefined, this.#signal))
-    // Who adds the next rows, or ends the file, is told.
+    const rowBuffer = this.#rowBuffer
+    const written = this.#written.then(() => write(this.#file, rowBuffer, undefined, this.#signal))
+    // Adding later rows, or ending the file, rejects with the error.
     written.catch(() => undefined)
     this.#written = written
     return written
   }
 
-  /** When nothing of it is being written any more. */
+  /** Removes the draft, once no write is running. */
   async drop(): Promise<void> {
     await this.#written.catch(() => undefined)
     await run(() => dropSaved(this.#file), { lane: 'files' })

@@ -1,13 +1,13 @@
-/** When somebody is to be told that the loop is late. */
+/** Decides when a loop monitor warns. Runs on the JS thread, with every sample; `monitorLoop` calls it. */
 
 import { between, type SampleWindow } from './window.ts'
 
-/** Says when to warn: at once where a sample or a percentile is above its threshold, then not for a window of samples. */
+/** Warns at once when a sample or a percentile exceeds its threshold, then not for a window of samples. */
 export class Alarm {
   readonly #window: SampleWindow
   readonly #limits: readonly Limit[]
   readonly #max: number
-  /** Samples to come before the next warning. */
+  /** Number of samples before the next warning is allowed. */
   #quiet = 0
 
   constructor(
@@ -19,7 +19,7 @@ export class Alarm {
     this.#max = max
   }
 
-  /** What the window took in and let go. */
+  /** Notes a sample that the window added and one that left it. Returns whether to warn. */
   isDue(added: number, left: number | undefined): boolean {
     let isExceeded = this.#max < added
     for (const limit of this.#limits) {
@@ -38,12 +38,12 @@ export class Alarm {
   }
 }
 
-/** Whether a percentile is above a limit, told by how many samples are, without sorting at each sample. */
+/** Compares a percentile with a limit by counting the samples above it, which needs no sorting. */
 export class Limit {
   readonly #window: SampleWindow
   readonly #share: number
   readonly #most: number
-  /** With fewer samples one alone would decide. */
+  /** Number of samples below which a single one would decide. */
   readonly #least: number
   #above = 0
 
@@ -54,7 +54,7 @@ export class Limit {
     this.#least = Math.min(window.size, Math.round(1 / (1 - share)) + 1)
   }
 
-  /** What the window told. */
+  /** Notes a sample that the window added and one that left it. */
   note(added: number, left: number | undefined): void {
     if (this.#most < added) this.#above += 1
     if (left !== undefined && this.#most < left) this.#above -= 1
@@ -68,13 +68,13 @@ export class Limit {
     const { count } = this.#window
     if (count < this.#least || this.#above === 0) return false
     const place = this.#share * (count - 1)
-    // How many samples stand behind the lower of the two that the percentile is between.
+    // The percentile lies between two neighbours in ascending order. This many samples follow the lower one.
     const behind = count - 1 - Math.floor(place)
     if (this.#above !== behind) return behind < this.#above
     return this.#most < this.#interpolated(place - Math.floor(place))
   }
 
-  /** Where the limit stands between those two: the largest sample up to it, and the smallest above. */
+  /** Returns the percentile between the largest sample up to the limit and the smallest above it. */
   #interpolated(part: number): number {
     let low = 0
     let high = Infinity

@@ -1,35 +1,36 @@
-/** Batches of encoded items, for clients that send. */
+/** Batcher: captures items on the JS thread, prints and joins them in tasks, sends the bodies. `offloop/kit` exports it. */
 
-import type { Bytes } from '../bytes.ts'
-import { invalidType } from '../errors.ts'
-import { DEFAULT_FORM, readRowForm, ROW_KEYS, type EncodeOptions, type Form } from '../forms.ts'
-import { isArray, leastOf } from '../intrinsics.ts'
-import { checkKeys, MAX_DELAY_MS, readInteger, readListener, tableOf } from '../options.ts'
-import { Press } from '../press.ts'
-import { Queue } from '../queue.ts'
+import type { Bytes } from '../runtime/bytes.ts'
+import { invalidType } from '../runtime/errors.ts'
+import { DEFAULT_CONFIG, readRowConfig, ROW_KEYS, type EncodeOptions, type EncodeConfig } from '../encode/config.ts'
+import { isArray, leastOf } from '../runtime/intrinsics.ts'
+import { copyOptions, MAX_DELAY_MS, readInteger, readListener, tableOf } from '../runtime/options.ts'
+import { EncoderCore } from '../encode/encoder-core.ts'
+import { Queue } from '../runtime/queue.ts'
 import { envelopeOf, type Envelope } from './batch/batch.ts'
-import { Cutter, type Limits } from './batch/cutter.ts'
-import { Ledger, type Flushed, type OnDrop, type Refusal } from './batch/ledger.ts'
+import { Cutter, type CutterConfig } from './batch/cutter.ts'
+import { Ledger, type BatcherFlushCounts, type OnDrop, type Refusal } from './batch/ledger.ts'
 import { Page } from './batch/page.ts'
-import { Sender, type Delivery, type Retry } from './batch/sender.ts'
+import { Sender, type RetryConfig, type SenderConfig } from './batch/sender.ts'
 import { Timers } from './batch/timers.ts'
 
-/** Batches of encoded items, for clients that send, and flush before they exit. */
+/** Batches of encoded items, for programs that send, and flush before they exit. */
 export interface Batcher<T> extends AsyncDisposable {
   /**
-   * Captures the item now. False if it was refused at once (closed, full, or its capture threw: 'unencodable') and reported to `onDrop`; what only encoding finds out is reported later.
-   * Every item refused counts in `dropped`. Never throws: what `onDrop` throws is a warning of the process, the first time.
+   * Captures the item now. Returns false if it was refused at once (closed, full, or capturing it threw: 'unencodable'); `onDrop` is called.
+   * Failures found while encoding are reported later. Every refused item counts in `dropped`. Never throws: the first error that `onDrop`
+   * throws becomes a process warning.
    */
   add(item: T): boolean
   /**
-   * Sends what was added before, without waiting for `maxDelayMs`. Counts are of this flush. Always settles; it rejects only with what
-   * `onProgress` throws, and the items are then sent nevertheless. As long as it waits the process stays alive, else nothing here keeps it so.
+   * Sends what was added before, without waiting for `maxDelayMs`. The counts are of this flush. Always settles. Rejects only with what
+   * `onProgress` throws; the items are sent all the same. A pending flush keeps the process alive.
    */
   flush(options?: {
     readonly timeoutMs?: number | undefined
     readonly onProgress?: ((left: number) => void) | undefined
   }): Promise<{ readonly sent: number; readonly dropped: number; readonly pending: number }>
-  /** Counts of items since creation; `sent` and `dropped` together with those queued make up all that were added. */
+  /** Counts of items since creation. `sent`, `dropped` and queued items add up to all that were added. */
   stats(): {
     readonly queuedItems: number
     readonly queuedBytes: number
@@ -42,11 +43,14 @@ export interface Batcher<T> extends AsyncDisposable {
 }
 
 /**
- * Items are captured as they are added, encoded once, off-thread, and joined to bodies of at most `maxBatchBytes`, in the order
- * in which they were added. No timer keeps the process alive: a client flushes before it exits.
+ * Creates a batcher. Items are captured as they are added, encoded once, off the JS thread, and joined to bodies of at most
+ * `maxBatchBytes`, in the order in which they were added. No timer keeps the process alive: a program flushes before it exits.
  */
 export function createBatcher<T>(options: {
-  /** Sends one body, which is nobody else's: each attempt gets its own. A rejection, or no answer within `sendTimeoutMs` (then `signal` is aborted), is retried as `retry` says. Attempts count from 1. */
+  /**
+   * Sends one body. A rejection, or no answer within `sendTimeoutMs` (then `signal` is aborted), is retried as `retry` says. `attempt` counts
+   * from 1. Each attempt gets a body of its own, which belongs to `send`.
+   */
   readonly send: (
     body: Bytes,
     info: { readonly items: number; readonly attempt: number; readonly signal: AbortSignal },
@@ -63,11 +67,11 @@ export function createBatcher<T>(options: {
   readonly maxDelayMs?: number | undefined
   /** Captured and encoded bytes held; above it `add` refuses. @default 256 MiB */
   readonly maxQueuedBytes?: number | undefined
-  /** Bodies on their way at once, those that wait for their next attempt included. @default 4 */
+  /** Bodies being sent at once, including those that wait for their next attempt. @default 4 */
   readonly concurrency?: number | undefined
   /** @default 30 000 */
   readonly sendTimeoutMs?: number | undefined
-  /** Exponential backoff with full jitter. `attempts` counts the first one; a `when` that throws says no. @default { attempts: 3, baseMs: 500, maxMs: 30 000 } */
+  /** Exponential backoff with full jitter. `attempts` counts the first one; a `when` that throws means no. @default { attempts: 3, baseMs: 500, maxMs: 30 000 } */
   readonly retry?:
     | {
         readonly attempts: number
@@ -85,49 +89,49 @@ export function createBatcher<T>(options: {
       }) => void)
     | undefined
 }): Batcher<T> {
-  return new OwnBatcher(readRules(options))
+  return new PageBatcher(readBatcherConfig(options))
 }
 
-/** What is printed at once by one task: little enough that several can work on what is added in a row. */
+/** Bytes of a page, which one task prints: small enough for several tasks to print items that are added in a row. */
 const PAGE_SIZE = 1024 * 1024
 
-class OwnBatcher<T> implements Batcher<T> {
-  readonly #rules: Rules
-  readonly #press = new Press()
+class PageBatcher<T> implements Batcher<T> {
+  readonly #config: BatcherConfig
+  readonly #core = new EncoderCore()
   readonly #timers = new Timers()
   readonly #ledger: Ledger
   readonly #cutter: Cutter
-  /** Those that are not cut yet, in order. */
+  /** Pages that are not cut yet, in order. */
   readonly #pages = new Queue<Page>()
   #pageCount = 0
-  /** The last of them, where it takes items. */
+  /** The last page, if it takes items. */
   #open: Page | undefined
-  /** Stops the timer that makes what is there due. */
+  /** Cancels the timer that sends queued items. */
   #stopTimer: (() => void) | undefined
   #isClosed = false
 
-  constructor(rules: Rules) {
-    this.#rules = rules
-    this.#ledger = new Ledger(rules.onDrop)
-    const sender = new Sender(rules.delivery, this.#ledger, this.#timers)
-    this.#cutter = new Cutter(rules.limits, rules.envelope, this.#ledger, (batch) => sender.push(batch))
+  constructor(config: BatcherConfig) {
+    this.#config = config
+    this.#ledger = new Ledger(config.onDrop)
+    const sender = new Sender(config.sender, this.#ledger, this.#timers)
+    this.#cutter = new Cutter(config.cutter, config.envelope, this.#ledger, (batch) => sender.push(batch))
   }
 
   add(item: T): boolean {
     const ledger = this.#ledger
     ledger.added += 1
     if (this.#isClosed) return ledger.refuse({ reason: 'closed' })
-    if (this.#rules.maxQueuedBytes <= ledger.bytes) return ledger.refuse({ reason: 'full' })
+    if (this.#config.maxQueuedBytes <= ledger.bytes) return ledger.refuse({ reason: 'full' })
     const refusal = this.#capture(item)
     if (refusal !== undefined) return ledger.refuse(refusal)
-    this.#stopTimer ??= this.#timers.start(this.#rules.maxDelayMs, () => this.#hurry())
+    this.#stopTimer ??= this.#timers.start(this.#config.maxDelayMs, () => this.#hurry())
     return true
   }
 
-  async flush(options: Parameters<Batcher<T>['flush']>[0] = {}): Promise<Flushed> {
-    checkKeys(options, FLUSH_KEYS)
-    const timeoutMs = readInteger('options.timeoutMs', options.timeoutMs, 0, MAX_DELAY_MS)
-    const onProgress = readListener('options.onProgress', options.onProgress)
+  async flush(options: Parameters<Batcher<T>['flush']>[0] = {}): Promise<BatcherFlushCounts> {
+    const own = copyOptions(options, FLUSH_KEYS)
+    const timeoutMs = readInteger('options.timeoutMs', own.timeoutMs, 0, MAX_DELAY_MS)
+    const onProgress = readListener('options.onProgress', own.onProgress)
     const flush = this.#ledger.waitFor(this.#pageCount, onProgress)
     this.#timers.hold()
     const stop = timeoutMs === undefined ? undefined : this.#timers.start(timeoutMs, () => flush.end())
@@ -150,12 +154,12 @@ class OwnBatcher<T> implements Batcher<T> {
     await this.flush()
   }
 
-  /** Why it is refused, if it is. */
+  /** Captures an item. Returns the refusal, if it is refused. */
   #capture(item: T): Refusal | undefined {
     let page: Page | undefined
     try {
       page = this.#openPage()
-      return page.add(item, this.#rules.maxQueuedBytes) ? undefined : { reason: 'full', page: page.number }
+      return page.add(item, this.#config.maxQueuedBytes) ? undefined : { reason: 'full', page: page.number }
     } catch (error) {
       return { reason: 'unencodable', page: page?.number, error }
     } finally {
@@ -163,21 +167,21 @@ class OwnBatcher<T> implements Batcher<T> {
     }
   }
 
-  /** A page that no item is being captured on: code of an item may have called. */
+  /** Returns a page on which no item is being captured: the code of an item may have made this call. */
   #openPage(): Page {
     if (this.#open?.isBusy === true) this.#close(this.#open)
     if (this.#open !== undefined) return this.#open
-    const sheet = this.#press.open(this.#rules.form)
+    const rowBuffer = this.#core.open(this.#config.encode)
     this.#pageCount += 1
-    const page = new Page(this.#pageCount, sheet, this.#ledger)
+    const page = new Page(this.#pageCount, rowBuffer, this.#ledger)
     this.#pages.push(page)
     this.#open = page
     return page
   }
 
-  /** After an item: where it closed meanwhile, it was too early to print it. */
+  /** Closes a page after an item. A page that was closed while the item was captured has not been printed. */
   #closeIfFull(page: Page): void {
-    const { maxBatchBytes, maxBatchItems } = this.#rules.limits
+    const { maxBatchBytes, maxBatchItems } = this.#config.cutter
     const isFull = maxBatchItems <= page.length || leastOf(PAGE_SIZE, maxBatchBytes) <= page.size
     if (page.isClosed || isFull) this.#close(page)
   }
@@ -186,7 +190,7 @@ class OwnBatcher<T> implements Batcher<T> {
     page.isClosed = true
     if (page === this.#open) this.#open = undefined
     if (page.isBusy) return
-    if (page.printAtOnce()) this.#cut()
+    if (page.printNow()) this.#cut()
     else void page.print().then(() => this.#cut())
   }
 
@@ -197,7 +201,7 @@ class OwnBatcher<T> implements Batcher<T> {
     }
   }
 
-  /** What is there is sent without waiting for more. */
+  /** Sends queued items without waiting for more. */
   #hurry(): void {
     this.#stopTimer?.()
     this.#stopTimer = undefined
@@ -228,11 +232,11 @@ const RETRY_KEYS = tableOf({ attempts: true, baseMs: true, maxMs: true, when: tr
 const MIB = 2 ** 20
 const MOST = Number.MAX_SAFE_INTEGER
 
-interface Rules {
-  readonly form: Form
-  readonly limits: Limits
+interface BatcherConfig {
+  readonly encode: EncodeConfig
+  readonly cutter: CutterConfig
   readonly envelope: Envelope
-  readonly delivery: Delivery
+  readonly sender: SenderConfig
   readonly maxDelayMs: number
   readonly maxQueuedBytes: number
   readonly onDrop: OnDrop
@@ -240,24 +244,24 @@ interface Rules {
 
 type Options = Parameters<typeof createBatcher>[0]
 
-function readRules(options: Options): Rules {
-  checkKeys(options, KEYS)
+function readBatcherConfig(given: Options): BatcherConfig {
+  const options = copyOptions(given, KEYS)
   return {
-    form: readEncode(options.encode),
-    limits: {
+    encode: readEncode(options.encode),
+    cutter: {
       maxBatchBytes: readInteger('options.maxBatchBytes', options.maxBatchBytes, 1, MOST) ?? 10 * MIB,
       maxItemBytes: readInteger('options.maxItemBytes', options.maxItemBytes, 1, MOST) ?? 64 * MIB,
       maxBatchItems: readInteger('options.maxBatchItems', options.maxBatchItems, 1, MOST) ?? 1000,
     },
     envelope: readEnvelope(options.envelope),
-    delivery: readDelivery(options),
+    sender: readSenderConfig(options),
     maxDelayMs: readInteger('options.maxDelayMs', options.maxDelayMs, 0, MAX_DELAY_MS) ?? 200,
     maxQueuedBytes: readInteger('options.maxQueuedBytes', options.maxQueuedBytes, 1, MOST) ?? 256 * MIB,
     onDrop: readListener('options.onDrop', options.onDrop),
   }
 }
 
-function readDelivery({ send, concurrency, sendTimeoutMs, retry }: Options): Delivery {
+function readSenderConfig({ send, concurrency, sendTimeoutMs, retry }: Options): SenderConfig {
   if (typeof send !== 'function') throw invalidType('options.send', 'of type function', send)
   return {
     send,
@@ -267,12 +271,11 @@ function readDelivery({ send, concurrency, sendTimeoutMs, retry }: Options): Del
   }
 }
 
-const DEFAULT_RETRY: Retry = { attempts: 3, baseMs: 500, maxMs: 30_000, when: undefined }
+const DEFAULT_RETRY: RetryConfig = { attempts: 3, baseMs: 500, maxMs: 30_000, when: undefined }
 
-function readRetry(retry: Options['retry']): Retry {
+function readRetry(retry: Options['retry']): RetryConfig {
   if (retry === undefined) return DEFAULT_RETRY
-  checkKeys(retry, RETRY_KEYS, 'options.retry')
-  const { attempts, baseMs, maxMs, when } = retry
+  const { attempts, baseMs, maxMs, when } = copyOptions(retry, RETRY_KEYS, 'options.retry')
   return {
     attempts: readInteger('options.retry.attempts', attempts, 1, MOST) ?? DEFAULT_RETRY.attempts,
     baseMs: readInteger('options.retry.baseMs', baseMs, 0, MAX_DELAY_MS) ?? DEFAULT_RETRY.baseMs,
@@ -281,7 +284,7 @@ function readRetry(retry: Options['retry']): Retry {
   }
 }
 
-function readWhen(when: Retry['when']): Retry['when'] {
+function readWhen(when: RetryConfig['when']): RetryConfig['when'] {
   if (when === undefined || typeof when === 'function') return when
   throw invalidType('options.retry.when', 'of type function', when)
 }
@@ -294,8 +297,7 @@ function readEnvelope(envelope: unknown): Envelope {
   throw invalidType('options.envelope', 'an array of two strings', envelope)
 }
 
-function readEncode(encode: Options['encode']): Form {
-  if (encode === undefined) return DEFAULT_FORM
-  checkKeys(encode, ROW_KEYS, 'options.encode')
-  return readRowForm(encode)
+function readEncode(encode: Options['encode']): EncodeConfig {
+  if (encode === undefined) return DEFAULT_CONFIG
+  return readRowConfig(copyOptions(encode, ROW_KEYS, 'options.encode'))
 }

@@ -1,4 +1,4 @@
-/** Keeping the loop free. */
+/** `offloop/kit`: tools that keep the event loop free. */
 
 export { createBatcher, type Batcher } from './batcher.ts'
 export { createDeferQueue, type DeferQueue } from './defer.ts'

@@ -1,15 +1,15 @@
-/** How late the loop is. */
+/** Measures how late the event loop runs a timer. Runs on the JS thread; `offloop/kit` exports it. */
 
 import { clearInterval, setInterval } from 'node:timers'
-import { checkKeys, MAX_DELAY_MS, readInteger, readListener, readNumber, tableOf } from '../options.ts'
+import { copyOptions, MAX_DELAY_MS, readInteger, readListener, readNumber, tableOf } from '../runtime/options.ts'
 import { Alarm } from './alarm.ts'
-import { tell } from './tell.ts'
+import { notify } from './warn.ts'
 import { SampleWindow, type LoopLag } from './window.ts'
 
 export interface LoopMonitor extends Disposable {
-  /** Milliseconds by which the samples came late since the last reset, within the window. Sorts a copy of them: 1 ms for 10,000. */
+  /** How late the samples came, in milliseconds, since the last reset and within the window. Sorts a copy of them: 1 ms for 10,000. */
   lag(): LoopLag
-  /** Forgets the samples. A stall under way is a sample of what comes after. */
+  /** Forgets the samples. A stall that has begun becomes the first new sample. */
   reset(): void
 }
 
@@ -20,12 +20,11 @@ const WINDOW = 10_000
 const MAX_WINDOW = 10_000_000
 
 /**
- * Measures how late a timer comes. The stall of 5 s that a mean hides and a p99 of 10,000 samples hides, since it is one sample
- * of them, is the `max`.
+ * Measures how late a timer comes. `max` shows the stall of 5 s that a mean hides, and that a p99 of 10,000 samples hides, too.
  *
- * A sample costs what waking up for a timer costs, some tens of microseconds, whatever the window; the window's memory is 8 bytes a sample, made at once.
- * `warn.max` is looked at with every sample, a percentile once there are so many samples that one alone does not decide it (11 for p90,
- * 101 for p99). After a warning the next one comes when a window of samples has passed, or after a reset. Keeps nothing alive.
+ * A sample costs one timer, some tens of microseconds, whatever the window. The window allocates 8 bytes a sample, at once.
+ * `warn.max` is compared with every sample. A percentile is compared once a single sample cannot decide it: from 11 samples on for p90,
+ * from 101 on for p99. After a warning, the next one comes after a window of samples or a reset. Does not keep the process alive.
  */
 export function monitorLoop(
   options: {
@@ -41,15 +40,15 @@ export function monitorLoop(
           readonly max?: number | undefined
         }
       | undefined
-    /** At most once per window. @default process.emitWarning */
+    /** Called at most once per window. @default process.emitWarning */
     readonly onWarn?: ((lag: LoopLag) => void) | undefined
   } = {},
 ): LoopMonitor {
-  checkKeys(options, KEYS)
-  const intervalMs = readInteger('options.intervalMs', options.intervalMs, 1, MAX_DELAY_MS) ?? INTERVAL_MS
-  const window = new SampleWindow(readInteger('options.window', options.window, 1, MAX_WINDOW) ?? WINDOW)
-  const alarm = readAlarm(options.warn, window)
-  const onWarn = readListener('options.onWarn', options.onWarn) ?? warnOfLag
+  const own = copyOptions(options, KEYS)
+  const intervalMs = readInteger('options.intervalMs', own.intervalMs, 1, MAX_DELAY_MS) ?? INTERVAL_MS
+  const window = new SampleWindow(readInteger('options.window', own.window, 1, MAX_WINDOW) ?? WINDOW)
+  const alarm = readAlarm(own.warn, window)
+  const onWarn = readListener('options.onWarn', own.onWarn) ?? warnOfLag
   return new Monitor(intervalMs, window, alarm, onWarn)
 }
 
@@ -86,12 +85,12 @@ class Monitor implements LoopMonitor {
 
   #sample(): void {
     const now = performance.now()
-    // Libuv counts in whole milliseconds, and so may be early by part of one.
+    // libuv counts whole milliseconds, so a timer may come up to one early.
     const late = Math.max(0, now - this.#due)
-    // Before the listener runs, as Node counts the next interval: what the listener takes is lateness, too.
+    // Node starts the next interval before the listener runs, so the time of the listener counts as lateness.
     this.#due = now + this.#intervalMs
     const left = this.#window.add(late)
-    if (this.#alarm?.isDue(late, left) === true) tell(this.#onWarn, this.#window.summarize())
+    if (this.#alarm?.isDue(late, left) === true) notify(this.#onWarn, this.#window.summarize())
   }
 }
 
@@ -99,10 +98,10 @@ type Thresholds = NonNullable<NonNullable<Parameters<typeof monitorLoop>[0]>['wa
 
 function readAlarm(warn: Thresholds | undefined, window: SampleWindow): Alarm | undefined {
   if (warn === undefined) return undefined
-  checkKeys(warn, WARN_KEYS, 'options.warn')
+  const own = copyOptions(warn, WARN_KEYS, 'options.warn')
   const read = (name: string, value: unknown): number =>
     readNumber(`options.warn.${name}`, value, 0, Infinity) ?? Infinity
-  const [p90, p99, max] = [read('p90', warn.p90), read('p99', warn.p99), read('max', warn.max)]
+  const [p90, p99, max] = [read('p90', own.p90), read('p99', own.p99), read('max', own.max)]
   return new Alarm(window, { p90, p99, max })
 }
 

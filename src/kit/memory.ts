@@ -1,22 +1,22 @@
-/** Memory that is free, but still the process's. */
+/** Returns free memory to the system. The JS thread measures it, a task returns it; `offloop/kit` exports it. */
 
 import { clearInterval, setInterval } from 'node:timers'
-import { trimHeap, unwrap } from '../native.ts'
-import { checkKeys, MAX_DELAY_MS, readInteger, tableOf } from '../options.ts'
-import { releaseAll, run } from '../pool.ts'
-import { warn } from './tell.ts'
+import { trimHeap, unwrap } from '../runtime/native.ts'
+import { copyOptions, MAX_DELAY_MS, readInteger, tableOf } from '../runtime/options.ts'
+import { releaseAll, run } from '../runtime/pool.ts'
+import { warn } from './warn.ts'
 
 const KEYS = tableOf({ everyMs: true })
 const EVERY_MS = 10_000
-/** Less is not worth a walk over the heap. */
+/** Bytes of growth below which a walk over the heap is not worth its time. */
 const LEAST_GAIN = 4 << 20
 
 /**
  * Returns freed heap pages and our idle memory to the system, on a pool thread. `trimmed` is false where the platform has no such call
- * (all but glibc); it never throws for that.
+ * (all but glibc); that is not an error.
  *
- * Takes some tens of milliseconds of that thread after 200 MB were freed. glibc locks the part of its heap that it works on, and
- * whoever allocates there waits, the calling thread among them: trim often, or when there is little else to do. What V8
+ * After 200 MB were freed it takes some tens of milliseconds of the pool thread. glibc locks the part of its heap that it works on.
+ * Threads that allocate there wait, the calling thread among them: trim often, or when there is little else to do. Memory that V8
  * has not collected yet is not free. The next large calls of offloop pay for page faults, as their memory is no longer warm.
  */
 export async function trimMemory(): Promise<{
@@ -31,19 +31,19 @@ export async function trimMemory(): Promise<{
 }
 
 /**
- * Does so every now and then, only when memory was let go since the last time. Keeps nothing alive.
+ * Trims from time to time, only if memory was freed since the last time. Does not keep the process alive.
  *
- * Looks every `everyMs` at how much resident memory is neither V8's heap nor what its objects hold outside of it, which takes
- * some 50 µs, and trims when that has grown by 4 MiB. Memory of other threads and of other addons counts as such when it grows.
+ * Every `everyMs` it measures the resident memory that belongs neither to V8's heap nor to objects outside of it, which takes
+ * some 50 µs. It trims when that has grown by 4 MiB. Memory of other threads and addons counts, too.
  */
 export function keepTrimmed(
   options: { /** @default 10 000 */ readonly everyMs?: number | undefined } = {},
 ): Disposable {
-  checkKeys(options, KEYS)
-  return new Keeper(readInteger('options.everyMs', options.everyMs, 1, MAX_DELAY_MS) ?? EVERY_MS)
+  const { everyMs } = copyOptions(options, KEYS)
+  return new PeriodicTrimmer(readInteger('options.everyMs', everyMs, 1, MAX_DELAY_MS) ?? EVERY_MS)
 }
 
-class Keeper implements Disposable {
+class PeriodicTrimmer implements Disposable {
   readonly #timer: NodeJS.Timeout
   readonly #free: FreeMemory = new FreeMemory()
   #isTrimming = false
@@ -70,7 +70,7 @@ class Keeper implements Disposable {
   }
 }
 
-/** Whether memory was let go since it was marked: resident, but held by no object of this thread. */
+/** Estimates freed memory: resident memory that no object of this thread holds, compared with the last mark. */
 export class FreeMemory {
   #marked: number = unowned()
 
@@ -78,7 +78,7 @@ export class FreeMemory {
     return this.#marked + LEAST_GAIN <= unowned()
   }
 
-  /** What there is now no trim gives back. */
+  /** Marks the present amount: no trim returns it to the system. */
   mark(): void {
     this.#marked = unowned()
   }

@@ -1,15 +1,15 @@
-/** What rollouts hold, and when it may go. */
+/** Store of rollouts by id, which trims memory after it was freed. Lives on the JS thread; `offloop/kit` exports it. */
 
 import { clearTimeout, setTimeout } from 'node:timers'
 import { types } from 'node:util'
-import { invalidType, OffloopError } from '../errors.ts'
-import { checkKeys, readInteger, readLimit, tableOf } from '../options.ts'
+import { invalidType, OffloopError } from '../runtime/errors.ts'
+import { copyOptions, readInteger, readLimit, tableOf } from '../runtime/options.ts'
 import { FreeMemory, trimMemory } from './memory.ts'
-import { warn } from './tell.ts'
+import { warn } from './warn.ts'
 
-/** What rollouts hold, and when it may go: bodies until delivered, trajectories until their group is scored. */
+/** Values of rollouts until they may go: bodies until they are delivered, trajectories until their group is scored. */
 export interface RolloutStore<T> extends AsyncDisposable {
-  /** An id already there is replaced. Above `maxBytes`: throws ERR_OFFLOOP_FULL and takes nothing. */
+  /** Replaces an id that is already there. Above `maxBytes`: throws ERR_OFFLOOP_FULL and takes nothing. */
   put(
     id: string,
     value: T,
@@ -20,60 +20,59 @@ export interface RolloutStore<T> extends AsyncDisposable {
     },
   ): void
   get(id: string): T | undefined
-  /** Hands the value over and forgets it. Undefined if it is not there: delivering twice is harmless. */
+  /** Hands the value over and forgets it. Returns undefined if it is not there: delivering twice is harmless. */
   deliver(id: string): T | undefined
-  /** Forgets a rollout; one in a group stays readable until the group is settled. */
+  /** Forgets a rollout. One in a group stays readable until the group is settled. */
   evict(id: string): void
-  /** Forgets the group and gives what was neither delivered nor evicted, so that waiters can be released. */
+  /** Forgets the group. Returns what was neither delivered nor evicted, so that waiters can be released. */
   settle(group: string): readonly { readonly id: string; readonly value: T }[]
-  /** Also of a store that is closed. */
+  /** Returns counts, also after the store was closed. */
   stats(): {
     readonly entries: number
-    /** Of what is held. With `releasedBytes` it makes up all that was put. */
+    /** Bytes of the values held. `bytes` and `releasedBytes` add up to all bytes that were put. */
     readonly bytes: number
-    /** Of what was delivered, evicted, settled and replaced. */
+    /** Bytes of values that were delivered, evicted, settled or replaced. */
     readonly releasedBytes: number
-    /** How many trims have ended. */
+    /** Number of trims that have ended. */
     readonly trims: number
   }
-  /** Forgets everything, trims if anything was let go since the last time, and waits for that. The store is closed: all else throws. */
+  /** Closes the store and forgets everything. Trims, if anything was freed since the last trim, and waits for that. All other calls throw then. */
   [Symbol.asyncDispose](): PromiseLike<void>
 }
 
 type PutOptions = NonNullable<Parameters<RolloutStore<unknown>['put']>[2]>
-type Settled<T> = ReturnType<RolloutStore<T>['settle']>[number]
+type UndeliveredRollout<T> = ReturnType<RolloutStore<T>['settle']>[number]
 type Stats = ReturnType<RolloutStore<unknown>['stats']>
 
 const KEYS = tableOf({ maxBytes: true, trimAfterBytes: true })
 const PUT_KEYS = tableOf({ bytes: true, group: true })
 const TRIM_AFTER_BYTES = 64 << 20
-/** V8 collects what is left when a process has had little to do for some seconds. */
+/** Delay of a look at freed memory. V8 collects garbage when a process has been idle for some seconds. */
 const LOOK_MS = 10_000
-/** After the latest time that enough was let go. */
+/** Number of looks after `trimAfterBytes` were freed. */
 const LOOKS = 3
 
 /**
- * A registry of values by id that counts their bytes and forgets them as soon as it may. A call takes some microseconds on this
- * thread, and one for each value that it settles; values are kept as they are, never copied.
+ * Creates a store that keeps values by id and counts their bytes. A call takes some microseconds on the JS thread, plus one for each
+ * value that it settles. Values are never copied.
  *
- * What was let go is given back to the system by `trimMemory`, in a task of the pool, and once more when V8 has collected it: the
- * store looks every 10 s, three times, which keeps nothing alive. Of a trim that fails, the process is warned.
+ * `trimMemory` returns freed memory to the system, in a task. V8 collects some of it later. So the store looks again every 10 s, three
+ * times, and trims if memory was freed; this does not keep the process alive. A trim that fails becomes a process warning.
  */
 export function createRolloutStore<T>(
   options: {
     /** @default Infinity */
     readonly maxBytes?: number | undefined
-    /** Trim memory, off-thread, after this much was let go. @default 64 MiB */
+    /** Trim memory, off the JS thread, after this much was freed. @default 64 MiB */
     readonly trimAfterBytes?: number | undefined
   } = {},
 ): RolloutStore<T> {
-  checkKeys(options, KEYS)
-  const maxBytes = readLimit('options.maxBytes', options.maxBytes, 0)
-  const { trimAfterBytes = TRIM_AFTER_BYTES } = options
-  return new Store(maxBytes, new Trimmer(readLimit('options.trimAfterBytes', trimAfterBytes, 1)))
+  const { maxBytes, trimAfterBytes = TRIM_AFTER_BYTES } = copyOptions(options, KEYS)
+  const most = readLimit('options.maxBytes', maxBytes, 0)
+  return new Store(most, new Trimmer(readLimit('options.trimAfterBytes', trimAfterBytes, 1)))
 }
 
-interface Entry<T> {
+interface StoreEntry<T> {
   readonly id: string
   readonly value: T
   readonly bytes: number
@@ -84,9 +83,9 @@ interface Entry<T> {
 class Store<T> implements RolloutStore<T> {
   readonly #maxBytes: number
   readonly #trimmer: Trimmer
-  readonly #entries = new Map<string, Entry<T>>()
-  /** Those of each group, in the order of `put`. */
-  readonly #groups = new Map<string, Set<Entry<T>>>()
+  readonly #entries = new Map<string, StoreEntry<T>>()
+  /** Entries of each group, in the order of `put`. */
+  readonly #groups = new Map<string, Set<StoreEntry<T>>>()
   #bytes = 0
   #releasedBytes = 0
   #isClosed = false
@@ -98,9 +97,8 @@ class Store<T> implements RolloutStore<T> {
 
   put(id: string, value: T, options: PutOptions = {}): void {
     this.#check('id', id)
-    checkKeys(options, PUT_KEYS)
-    const bytes = readInteger('options.bytes', options.bytes, 0, Number.MAX_SAFE_INTEGER) ?? sizeOf(value)
-    const { group } = options
+    const { bytes: given, group } = copyOptions(options, PUT_KEYS)
+    const bytes = readInteger('options.bytes', given, 0, Number.MAX_SAFE_INTEGER) ?? sizeOf(value)
     if (group !== undefined) this.#check('options.group', group)
     const old = this.#entries.get(id)
     this.#admit(bytes - (old?.bytes ?? 0))
@@ -128,9 +126,9 @@ class Store<T> implements RolloutStore<T> {
     else entry.isEvicted = true
   }
 
-  settle(group: string): readonly Settled<T>[] {
+  settle(group: string): readonly UndeliveredRollout<T>[] {
     this.#check('group', group)
-    const settled: Settled<T>[] = []
+    const settled: UndeliveredRollout<T>[] = []
     for (const entry of this.#groups.get(group) ?? []) {
       this.#forget(entry)
       const { id, value, isEvicted } = entry
@@ -161,7 +159,7 @@ class Store<T> implements RolloutStore<T> {
     throw new OffloopError('ERR_OFFLOOP_FULL', `the store would hold ${sum} bytes, and may hold ${this.#maxBytes}`)
   }
 
-  #add(entry: Entry<T>): void {
+  #add(entry: StoreEntry<T>): void {
     this.#entries.set(entry.id, entry)
     this.#bytes += entry.bytes
     if (entry.group === undefined) return
@@ -170,7 +168,7 @@ class Store<T> implements RolloutStore<T> {
     else group.add(entry)
   }
 
-  #forget(entry: Entry<T>): void {
+  #forget(entry: StoreEntry<T>): void {
     this.#entries.delete(entry.id)
     this.#bytes -= entry.bytes
     this.#releasedBytes += entry.bytes
@@ -182,18 +180,15 @@ class Store<T> implements RolloutStore<T> {
   }
 }
 
-/**
- * Trims when enough was let go, and looks again later: whoever was given a value still has it then, and V8 collects it
- * when it likes.
- */
+/** Trims when enough was freed, and looks again later: callers still hold values then, and V8 collects them some time after. */
 class Trimmer {
   readonly #afterBytes: number
   readonly #free: FreeMemory = new FreeMemory()
-  #letGo = 0
+  #freed = 0
   #trims = 0
   #looksLeft = 0
   #timer: NodeJS.Timeout | undefined
-  /** The trim under way. */
+  /** The trim that is running. */
   #trimming: Promise<void> | undefined
 
   constructor(afterBytes: number) {
@@ -205,16 +200,16 @@ class Trimmer {
   }
 
   note(bytes: number): void {
-    this.#letGo += bytes
-    if (this.#letGo < this.#afterBytes) return
+    this.#freed += bytes
+    if (this.#freed < this.#afterBytes) return
     this.#looksLeft = LOOKS
     this.#trimming ??= this.#trimAll()
   }
 
-  /** Looks no more. */
+  /** Trims a last time, if needed, and cancels further looks. */
   async finish(): Promise<void> {
     await this.#trimming
-    if (this.#letGo !== 0 && this.#afterBytes !== Infinity) await (this.#trimming ??= this.#trimAll())
+    if (this.#freed !== 0 && this.#afterBytes !== Infinity) await (this.#trimming ??= this.#trimAll())
     this.#looksLeft = 0
     clearTimeout(this.#timer)
   }
@@ -226,7 +221,7 @@ class Trimmer {
   }
 
   async #trim(): Promise<void> {
-    this.#letGo = 0
+    this.#freed = 0
     try {
       await trimMemory()
       this.#trims += 1
@@ -234,8 +229,8 @@ class Trimmer {
       warn(error)
     }
     this.#free.mark()
-    // What was let go meanwhile may have come too late for it.
-    if (this.#afterBytes <= this.#letGo) await this.#trim()
+    // Memory that was freed meanwhile may have missed this trim.
+    if (this.#afterBytes <= this.#freed) await this.#trim()
   }
 
   #lookLater(): void {

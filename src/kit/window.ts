@@ -1,4 +1,4 @@
-/** The latest samples, and what they come to. */
+/** Window of the latest samples, and its statistics. Lives on the JS thread; `monitorLoop` uses it. */
 
 export interface LoopLag {
   readonly count: number
@@ -10,7 +10,7 @@ export interface LoopLag {
   readonly max: number
 }
 
-/** A ring: adding costs the same however many samples are kept, and makes no garbage. */
+/** Ring of samples. Adding takes constant time and allocates nothing. */
 export class SampleWindow {
   readonly size: number
   readonly #samples: Float64Array
@@ -26,7 +26,7 @@ export class SampleWindow {
     return this.#count
   }
 
-  /** Tells which sample left for it. */
+  /** Adds a sample. Returns the sample that left the window for it, if any. */
   add(sample: number): number | undefined {
     const left = this.#count === this.size ? this.#samples[this.#next] : undefined
     this.#samples[this.#next] = sample
@@ -40,12 +40,12 @@ export class SampleWindow {
     this.#next = 0
   }
 
-  /** In whatever order, valid until the next sample. */
+  /** The samples, in any order; valid until the next one is added. */
   get samples(): Float64Array {
     return this.#samples.subarray(0, this.#count)
   }
 
-  /** Sorts a copy: a millisecond for 10,000 samples. Zeros if there are none. */
+  /** Computes the statistics from a sorted copy: 1 ms for 10,000 samples. Without samples, all are zero. */
   summarize(): LoopLag {
     const sorted = this.samples.toSorted()
     const count = sorted.length
@@ -64,14 +64,14 @@ export class SampleWindow {
   }
 }
 
-/** Of `count` samples in ascending order, with linear interpolation between neighbours, as NumPy does it by default. */
+/** Computes a percentile of `count` samples in ascending order, interpolated linearly as NumPy does by default. */
 function percentile(at: (index: number) => number, count: number, share: number): number {
   const place = share * Math.max(0, count - 1)
   const index = Math.floor(place)
   return between(at(index), at(Math.min(index + 1, count - 1)), place - index)
 }
 
-/** From the nearer end, so that rounding leaves neither. */
+/** Interpolates from the nearer end, so that rounding never leaves the interval. */
 export function between(low: number, high: number, part: number): number {
   return part < 0.5 ? low + (high - low) * part : high - (high - low) * (1 - part)
 }

@@ -1,5 +1,5 @@
-//! Each kernel against a plain copy of the same text, all in warm memory, in turn within one run:
-//! the ratio to the copy is what counts, the rest depends on the machine.
+//! Compares each kernel with a plain copy of the same text, in warm memory, in turn within one run. The ratio to the copy
+//! counts; the absolute numbers depend on the machine.
 
 #![allow(
     clippy::unwrap_used,
@@ -12,7 +12,7 @@ use std::hint::black_box;
 use std::time::{Duration, Instant};
 
 use offloop_base64::{
-    Alphabet, Decoder, Kernel, Mode, encode_into_with, encoded_len, max_decoded_len,
+    Alphabet, Base64Kernel, Decoder, Mode, encode_into_with, encoded_len, max_decoded_len,
 };
 
 const ROUNDS: usize = 41;
@@ -23,13 +23,13 @@ fn main() {
     }
 }
 
-/// `len` characters of text.
+/// Makes `len` characters of text.
 fn compare(len: usize) {
     let bytes: Vec<u8> = (0..max_decoded_len(len))
         .map(|index| (index.wrapping_mul(0x9e37_79b1) >> 13) as u8)
         .collect();
     let mut text = vec![0; encoded_len(bytes.len(), true).unwrap()];
-    encode_into_with(Kernel::best(), &bytes, &mut text, Alphabet::Standard, true).unwrap();
+    encode_into_with(Base64Kernel::best(), &bytes, &mut text, Alphabet::Standard, true).unwrap();
     let lines: Vec<u8> = text.chunks(76).flat_map(|line| [line, b"\r\n"].concat()).collect();
 
     let mut copy = vec![0; text.len()];
@@ -39,7 +39,7 @@ fn compare(len: usize) {
         "memcpy".into(),
         Box::new(|| black_box(&mut copy).copy_from_slice(black_box(&text))),
     ));
-    for kernel in Kernel::available() {
+    for kernel in Base64Kernel::available() {
         assert_eq!(decode(kernel, Mode::Strict, &text, &mut out), bytes.len());
         assert_eq!(out.get(..bytes.len()), Some(&bytes[..]));
         let (text, mut out) = (&text, out.clone());
@@ -50,7 +50,7 @@ fn compare(len: usize) {
             }),
         ));
     }
-    for kernel in Kernel::available() {
+    for kernel in Base64Kernel::available() {
         assert_eq!(decode(kernel, Mode::Forgiving, &lines, &mut out), bytes.len());
         let (lines, mut out) = (&lines, out.clone());
         cases.push((
@@ -60,7 +60,7 @@ fn compare(len: usize) {
             }),
         ));
     }
-    for kernel in Kernel::available() {
+    for kernel in Base64Kernel::available() {
         let (bytes, mut out) = (&bytes, text.clone());
         cases.push((
             format!("encode {kernel:?}"),
@@ -79,7 +79,7 @@ fn compare(len: usize) {
     report(len, cases);
 }
 
-fn decode(kernel: Kernel, mode: Mode, text: &[u8], out: &mut [u8]) -> usize {
+fn decode(kernel: Base64Kernel, mode: Mode, text: &[u8], out: &mut [u8]) -> usize {
     let mut decoder = Decoder::with_kernel(mode, Alphabet::Standard, kernel);
     let len = decoder.decode(text, out).unwrap();
     len + decoder.finish(&mut out[len..]).unwrap()

@@ -1,4 +1,6 @@
-/// The characters that stand for 62 and 63.
+//! Alphabets, and the value of every byte in each of them. The decoder and all kernels read these tables.
+
+/// The two characters of the values 62 and 63.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Alphabet {
     /// `+` and `/`.
@@ -7,14 +9,14 @@ pub enum Alphabet {
     Url,
 }
 
-/// What a decoder makes of each character.
+/// The characters that a decoder accepts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Charset {
-    /// The standard alphabet; ASCII white space is skipped.
+    /// Accepts the standard alphabet and skips ASCII white space.
     Standard,
-    /// The url alphabet; ASCII white space is skipped.
+    /// Accepts the url alphabet and skips ASCII white space.
     Url,
-    /// Both alphabets at once, as Node has it: all that is foreign is skipped but `=`.
+    /// Accepts both alphabets, as Node does, and skips every foreign character but `=`.
     Either,
 }
 
@@ -27,18 +29,19 @@ impl From<Alphabet> for Charset {
     }
 }
 
-/// Set in the value of every character that is no data.
+/// Bit in the entry of every character that is not data.
 pub const FOREIGN: u8 = 0x80;
-/// A foreign character that is skipped.
+/// Entry of a foreign character that is skipped.
 pub const SKIPPED: u8 = 0xc0;
-/// A foreign character that the kernels leave to the decoder.
+/// Entry of a foreign character that kernels leave to the decoder.
 pub const STOP: u8 = 0x80;
 
-/// What each byte is: a value below 64, [`SKIPPED`] or [`STOP`].
-pub type Values = [u8; 256];
+/// Entry of each byte: a value below 64, [`SKIPPED`] or [`STOP`].
+pub type CharacterValues = [u8; 256];
 
 impl Charset {
-    pub const fn values(self) -> &'static Values {
+    /// Returns the entries of all bytes.
+    pub const fn values(self) -> &'static CharacterValues {
         match self {
             Self::Standard => &STANDARD,
             Self::Url => &URL,
@@ -46,10 +49,10 @@ impl Charset {
         }
     }
 
-    /// What a byte is whose high bit is set.
+    /// Returns the entry of every byte from 128 on.
     #[cfg_attr(
         not(all(target_arch = "x86_64", avx512)),
-        allow(dead_code, reason = "for tables of 128")
+        allow(dead_code, reason = "only kernels with tables of 128 entries need it")
     )]
     pub const fn beyond_ascii(self) -> u8 {
         match self {
@@ -59,15 +62,15 @@ impl Charset {
     }
 }
 
-static STANDARD: Values = values_of(Charset::Standard);
-static URL: Values = values_of(Charset::Url);
-static EITHER: Values = values_of(Charset::Either);
+static STANDARD: CharacterValues = values_of(Charset::Standard);
+static URL: CharacterValues = values_of(Charset::Url);
+static EITHER: CharacterValues = values_of(Charset::Either);
 
 #[allow(
     clippy::indexing_slicing,
     reason = "evaluated at compile time, where an index out of bounds does not build"
 )]
-const fn values_of(charset: Charset) -> Values {
+const fn values_of(charset: Charset) -> CharacterValues {
     let mut values = [charset.beyond_ascii(); 256];
     let spaces = b" \t\n\x0c\r";
     let mut index = 0;
@@ -93,7 +96,7 @@ const fn values_of(charset: Charset) -> Values {
 }
 
 impl Alphabet {
-    /// The character of each value.
+    /// Returns the character of each value.
     pub(crate) const fn characters(self) -> &'static [u8; 64] {
         match self {
             Self::Standard => b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/",

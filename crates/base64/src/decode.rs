@@ -1,35 +1,41 @@
+//! Decodes base64 in parts: one state machine with every rule, which hands whole quanta to a kernel.
+//!
+//! `pieces.rs` and `reader.rs` call it, on the JS thread for small texts and in tasks for large ones.
+
 use std::error::Error;
 use std::fmt::{self, Display, Formatter};
 use std::ops::Range;
 
-use crate::Kernel;
+use crate::Base64Kernel;
 use crate::alphabet::{Alphabet, Charset, FOREIGN, SKIPPED};
 
 /// How strict a decoder is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mode {
-    /// `Buffer.from(text, 'base64')`: both alphabets at once, foreign characters skipped, the first `=` ends the text. Never fails.
+    /// Decodes as `Buffer.from(text, 'base64')`: accepts both alphabets, skips foreign characters, ends at the first `=`.
+    /// Never fails.
     Node,
-    /// WHATWG forgiving-base64, which is `Uint8Array.fromBase64` in its `loose` form: ASCII white space skipped, padding optional.
+    /// Decodes WHATWG forgiving-base64, as `Uint8Array.fromBase64` does in `loose` mode: skips ASCII white space; padding
+    /// is optional.
     Forgiving,
-    /// `Uint8Array.fromBase64` in its `strict` form: as forgiving, but padding and zero bits below the last byte are required.
+    /// Decodes as `Uint8Array.fromBase64` in `strict` mode: skips ASCII white space; requires padding and canonical bits.
     Strict,
 }
 
 /// Why text is not base64. `offset` counts characters from the start of the text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DecodeError {
-    /// A character outside the alphabet.
+    /// The character is outside the alphabet.
     InvalidCharacter { offset: usize },
-    /// A `=` where none may stand, or data after one.
+    /// The character is a misplaced `=`, or data after the padding.
     InvalidPadding { offset: usize },
-    /// The last data character carries bits that no byte takes up.
+    /// The last data character has bits that belong to no byte.
     ExcessBits { offset: usize },
     /// The text ends where padding is required.
     MissingPadding { offset: usize },
-    /// The text ends after one character of a quantum, which makes no byte.
+    /// The text ends after one character of a quantum, which encodes no byte.
     LoneCharacter { offset: usize },
-    /// The caller's memory cannot hold what this text may become.
+    /// The output cannot hold the most that the text can become.
     OutputTooSmall,
 }
 
@@ -53,7 +59,7 @@ impl Display for DecodeError {
 impl Error for DecodeError {}
 
 impl DecodeError {
-    /// The character that makes the text invalid.
+    /// Returns the offset of the character that makes the text invalid.
     #[must_use]
     pub fn offset(&self) -> Option<usize> {
         match *self {
@@ -67,7 +73,7 @@ impl DecodeError {
     }
 }
 
-/// The most bytes that `len` characters can become.
+/// Returns the most bytes that `len` characters can become.
 #[must_use]
 pub const fn max_decoded_len(len: usize) -> usize {
     let partial = match len % 4 {
@@ -78,45 +84,48 @@ pub const fn max_decoded_len(len: usize) -> usize {
     len / 4 * 3 + partial
 }
 
+/// Part of the text that the decoder is in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Phase {
     Data,
-    /// After one `=` that asks for a second.
+    /// After the first of two `=`.
     Padding,
     /// After the padding: only white space may follow.
     Padded,
-    /// Node: after the first `=` nothing counts.
+    /// After the first `=` in Node's mode: every character is ignored.
     Ended,
 }
 
-/// Decodes one text that arrives in parts. After an error it is spent.
+/// Decodes one text that arrives in parts. It cannot be used after an error.
 #[derive(Clone, Debug)]
 pub struct Decoder {
     mode: Mode,
     charset: Charset,
-    kernel: Kernel,
+    kernel: Base64Kernel,
     phase: Phase,
-    /// The values of an unfinished quantum, the latest lowest, and how many they are.
+    /// Values of an unfinished quantum, six bits each, the latest in the lowest bits.
     quantum: u32,
+    /// Characters of that quantum.
     count: usize,
     /// Characters read in earlier parts.
     consumed: usize,
-    /// Where the latest data character of the unfinished quantum stands.
+    /// Offset of the latest data character of the unfinished quantum.
     latest: usize,
 }
 
-/// Bytes that became whole with a character, in the high end.
+/// Bytes that a character completed, and how many of the three they are.
 type Emitted = Option<([u8; 3], usize)>;
 
 impl Decoder {
-    /// `alphabet` does not matter to [`Mode::Node`], which takes both.
+    /// Starts at the first character of a text, with the fastest kernel. [`Mode::Node`] ignores `alphabet`.
     #[must_use]
     pub fn new(mode: Mode, alphabet: Alphabet) -> Self {
-        Self::with_kernel(mode, alphabet, Kernel::best())
+        Self::with_kernel(mode, alphabet, Base64Kernel::best())
     }
 
+    /// Starts at the first character of a text, with a kernel of the caller's choice.
     #[must_use]
-    pub fn with_kernel(mode: Mode, alphabet: Alphabet, kernel: Kernel) -> Self {
+    pub fn with_kernel(mode: Mode, alphabet: Alphabet, kernel: Base64Kernel) -> Self {
         let charset = if mode == Mode::Node { Charset::Either } else { alphabet.into() };
         Self {
             mode,
@@ -130,24 +139,26 @@ impl Decoder {
         }
     }
 
-    /// Decodes the next part of the text into `dst` and tells how many bytes were written.
-    /// `dst` must hold the most that this part can become: [`max_decoded_len`] of its length and of what was left of the last one.
+    /// Decodes the next part of the text into `dst` and returns how many bytes it wrote.
+    ///
+    /// `dst` must hold [`max_decoded_len`] of this part and of the characters left over from the part before.
     ///
     /// # Errors
-    /// Where the text is not base64, or `dst` is too small.
+    /// If the text is not base64, or `dst` is too small.
     pub fn decode(&mut self, src: &[u8], dst: &mut [u8]) -> Result<usize, DecodeError> {
         if dst.len() < self.most(src.len()) {
             return Err(DecodeError::OutputTooSmall);
         }
-        // SAFETY: `src` is readable, and `dst`, which Rust keeps apart from it, holds the most that `src` can become.
+        // SAFETY: `src` is readable; `dst` holds the most that `src` can become; a `&mut` does not overlap `src`.
         unsafe { self.advance(src.as_ptr(), src.len(), dst.as_mut_ptr()) }
     }
 
-    /// As [`Self::decode`], for text that stands in the memory the bytes go to: the part at `text`, the bytes to `at` and on.
-    /// The bytes never overtake the text, since they are fewer.
+    /// Decodes the next part of the text, which is at `text` in `memory`, to `at` in the same memory.
+    ///
+    /// Bytes never overtake the text: a quantum of four characters becomes three bytes.
     ///
     /// # Errors
-    /// Where the text is not base64, or `at` stands so late that bytes would overwrite text not yet read.
+    /// If the text is not base64, or bytes written from `at` on would overwrite unread text.
     pub fn decode_in_place(
         &mut self,
         memory: &mut [u8],
@@ -161,15 +172,14 @@ impl Decoder {
         let base = memory.as_mut_ptr();
         let (src, dst) = (base.wrapping_add(text.start), base.wrapping_add(at));
         // SAFETY: `at <= text.start <= text.end <= memory.len()`. `at + count <= text.start` holds before the first
-        // character, and a quantum takes four characters for three bytes, so what is written ends at or before what has
-        // been read.
+        // character, and four characters become three bytes, so writes end at or before the characters already read.
         unsafe { self.advance(src, text.len(), dst) }
     }
 
-    /// Ends the text: writes what an unpadded last quantum holds (two bytes at most) and tells how many bytes that is.
+    /// Ends the text: writes the at most two bytes of an unpadded last quantum and returns how many they are.
     ///
     /// # Errors
-    /// Where the text may not end here, or `dst` is too small.
+    /// If the text may not end here, or `dst` is too small.
     pub fn finish(self, dst: &mut [u8]) -> Result<usize, DecodeError> {
         if self.phase == Phase::Padding {
             return Err(DecodeError::MissingPadding { offset: self.consumed });
@@ -188,7 +198,7 @@ impl Decoder {
         Ok(len)
     }
 
-    /// Characters of an unfinished quantum.
+    /// Returns how many characters the unfinished quantum has.
     pub(crate) fn pending(&self) -> usize {
         self.count
     }
@@ -197,9 +207,11 @@ impl Decoder {
         len.checked_add(self.count).map_or(usize::MAX, max_decoded_len)
     }
 
+    /// Decodes `len` characters.
+    ///
     /// # Safety
-    /// `src` is readable for `len` bytes, `dst` writable for [`Self::most`] of them. The two may overlap only as
-    /// [`Self::decode_in_place`] says.
+    /// - `src` is readable for `len` bytes, and `dst` is writable for [`Self::most`] of them.
+    /// - The two do not overlap, or `dst` plus the unfinished characters ends at or before `src`.
     unsafe fn advance(
         &mut self,
         src: *const u8,
@@ -210,8 +222,8 @@ impl Decoder {
         while read < len && self.phase != Phase::Ended {
             if self.phase == Phase::Data && self.count == 0 && 4 <= len - read {
                 let (rest, room) = (src.wrapping_add(read), dst.wrapping_add(written));
-                // SAFETY: `len - read` characters are left. What has been written came from characters already read, so
-                // there is room for what the rest can become.
+                // SAFETY: `len - read` characters are left. All bytes written so far came from characters already read,
+                // so there is room for the most that the rest can become.
                 let progress = unsafe { self.kernel.decode(rest, len - read, room, self.charset) };
                 read += progress.read;
                 written += progress.written;
@@ -223,7 +235,7 @@ impl Decoder {
             let character = unsafe { src.wrapping_add(read).read() };
             if let Some((bytes, count)) = self.step(character, self.consumed + read)? {
                 let room = dst.wrapping_add(written);
-                // SAFETY: `count <= 3` bytes of an array of three; they have room, since their characters have been read.
+                // SAFETY: `count <= 3` bytes of an array of three. Their characters have been read, so they have room.
                 unsafe { room.copy_from_nonoverlapping(bytes.as_ptr(), count) };
                 written += count;
             }
@@ -233,7 +245,7 @@ impl Decoder {
         Ok(written)
     }
 
-    /// Takes one character, whatever it is.
+    /// Reads one character of any kind.
     fn step(&mut self, character: u8, offset: usize) -> Result<Emitted, DecodeError> {
         if self.value(character) == SKIPPED {
             return Ok(None);
@@ -269,7 +281,7 @@ impl Decoder {
         Ok(Some(([first, second, third], 3)))
     }
 
-    /// The first `=`.
+    /// Reads the first `=`.
     fn pad(&mut self, offset: usize) -> Result<Emitted, DecodeError> {
         if self.mode == Mode::Node {
             self.phase = Phase::Ended;
@@ -296,7 +308,7 @@ impl Decoder {
         emitted
     }
 
-    /// The whole bytes of an unfinished quantum of two or three characters.
+    /// Returns the whole bytes of an unfinished quantum of two or three characters.
     fn partial(&self) -> ([u8; 3], usize) {
         let missing = 4 - self.count as u32;
         let [_, first, second, _] = (self.quantum << (6 * missing)).to_be_bytes();

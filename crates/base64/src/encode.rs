@@ -1,12 +1,14 @@
+//! Encodes bytes as base64. `pieces.rs` and the glue call it, on the JS thread or in a task.
+
 use std::error::Error;
 use std::fmt::{self, Display, Formatter};
 
-use crate::{Alphabet, Kernel};
+use crate::{Alphabet, Base64Kernel};
 
 /// Why bytes could not become text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum EncodeError {
-    /// The caller's memory is smaller than [`encoded_len`].
+    /// The output is smaller than [`encoded_len`].
     OutputTooSmall,
 }
 
@@ -20,7 +22,7 @@ impl Display for EncodeError {
 
 impl Error for EncodeError {}
 
-/// The characters that `len` bytes become, or `None` where that is more than memory can hold.
+/// Returns how many characters `len` bytes become; `None` if that overflows.
 #[must_use]
 pub const fn encoded_len(len: usize, padding: bool) -> Option<usize> {
     let Some(whole) = (len / 3).checked_mul(4) else { return None };
@@ -33,26 +35,26 @@ pub const fn encoded_len(len: usize, padding: bool) -> Option<usize> {
     whole.checked_add(rest)
 }
 
-/// Encodes `src` into the start of `dst` and tells how many characters were written. Bytes may be encoded part by part
-/// as long as every part but the last is a multiple of three.
+/// Encodes `src` into the start of `dst` and returns how many characters it wrote. Parts of one input may be encoded one
+/// after the other if the size of every part but the last is a multiple of three.
 ///
 /// # Errors
-/// Where `dst` is smaller than [`encoded_len`].
+/// If `dst` is smaller than [`encoded_len`].
 pub fn encode_into(
     src: &[u8],
     dst: &mut [u8],
     alphabet: Alphabet,
     padding: bool,
 ) -> Result<usize, EncodeError> {
-    encode_into_with(Kernel::best(), src, dst, alphabet, padding)
+    encode_into_with(Base64Kernel::best(), src, dst, alphabet, padding)
 }
 
-/// [`encode_into`] with a kernel of the caller's choice.
+/// Encodes as [`encode_into`] does, with a kernel of the caller's choice.
 ///
 /// # Errors
-/// As [`encode_into`].
+/// If `dst` is smaller than [`encoded_len`].
 pub fn encode_into_with(
-    kernel: Kernel,
+    kernel: Base64Kernel,
     src: &[u8],
     dst: &mut [u8],
     alphabet: Alphabet,
@@ -68,7 +70,7 @@ pub fn encode_into_with(
     Ok(len)
 }
 
-/// One or two bytes; `tail` has two to four places for them, the ones past the data meant for padding.
+/// Encodes the last one or two bytes. `tail` has two to four places; those behind the data get padding.
 #[allow(clippy::indexing_slicing, reason = "six bits always index a table of 64")]
 fn encode_tail(rest: &[u8], tail: &mut [u8], alphabet: Alphabet) {
     let mut bytes = [0; 4];

@@ -1,4 +1,4 @@
-//! Every kernel against the scalar one and against a decoder in a few naive lines.
+//! Every kernel, compared with the scalar one and with a naive decoder.
 
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "a panic is how a test fails")]
 
@@ -8,7 +8,8 @@ mod fence;
 #[cfg(unix)]
 use fence::Fence;
 use offloop_base64::{
-    Alphabet, DecodeError, Decoder, Kernel, Mode, encode_into_with, encoded_len, max_decoded_len,
+    Alphabet, Base64Kernel, DecodeError, Decoder, Mode, encode_into_with, encoded_len,
+    max_decoded_len,
 };
 use proptest::prelude::*;
 
@@ -16,7 +17,7 @@ const MODES: [Mode; 3] = [Mode::Node, Mode::Forgiving, Mode::Strict];
 const ALPHABETS: [Alphabet; 2] = [Alphabet::Standard, Alphabet::Url];
 
 fn decode(
-    kernel: Kernel,
+    kernel: Base64Kernel,
     mode: Mode,
     alphabet: Alphabet,
     text: &[u8],
@@ -25,7 +26,7 @@ fn decode(
 }
 
 fn decode_parts(
-    kernel: Kernel,
+    kernel: Base64Kernel,
     mode: Mode,
     alphabet: Alphabet,
     parts: &[&[u8]],
@@ -42,7 +43,7 @@ fn decode_parts(
 }
 
 fn decode_in_place(
-    kernel: Kernel,
+    kernel: Base64Kernel,
     mode: Mode,
     alphabet: Alphabet,
     text: &[u8],
@@ -61,14 +62,14 @@ fn decode_in_place(
     Ok(memory)
 }
 
-fn encode(kernel: Kernel, alphabet: Alphabet, padding: bool, bytes: &[u8]) -> Vec<u8> {
+fn encode(kernel: Base64Kernel, alphabet: Alphabet, padding: bool, bytes: &[u8]) -> Vec<u8> {
     let mut text = vec![0; encoded_len(bytes.len(), padding).unwrap()];
     let len = encode_into_with(kernel, bytes, &mut text, alphabet, padding).unwrap();
     assert_eq!(len, text.len());
     text
 }
 
-/// Bit by bit, from the rules as the contract words them.
+/// Decodes bit by bit, by the rules of the contract.
 fn naive(mode: Mode, alphabet: Alphabet, text: &[u8]) -> Result<Vec<u8>, usize> {
     let value = |byte: u8| match byte {
         b'A'..=b'Z' => Some(byte - b'A'),
@@ -137,21 +138,21 @@ fn noise(len: usize, seed: u64) -> Vec<u8> {
         .collect()
 }
 
-/// `text` with `end` behind every `len` characters of it.
+/// Inserts `end` behind every `len` characters of `text`.
 fn lines(text: &[u8], len: usize, end: &[u8]) -> Vec<u8> {
     text.chunks(len).flat_map(|line| [line, end].concat()).collect()
 }
 
 #[test]
 fn every_kernel_encodes_and_decodes_every_length() {
-    for kernel in Kernel::available() {
+    for kernel in Base64Kernel::available() {
         for alphabet in ALPHABETS {
             for len in 0..=300 {
                 let bytes = noise(len, len as u64 + 1);
                 let text = encode(kernel, alphabet, true, &bytes);
                 assert_eq!(
                     text,
-                    encode(Kernel::available().next().unwrap(), alphabet, true, &bytes)
+                    encode(Base64Kernel::available().next().unwrap(), alphabet, true, &bytes)
                 );
                 for mode in MODES {
                     assert_eq!(
@@ -173,17 +174,18 @@ fn every_kernel_encodes_and_decodes_every_length() {
 
 #[test]
 fn every_kernel_works_at_every_alignment() {
-    /// What stands around the memory that is written to, which holds no less than a step of any kernel.
+    /// Value of the bytes around the output.
     const GUARD: u8 = 0xa5;
+    /// Bytes around the output: at least as many as a step of any kernel.
     const AROUND: usize = 64;
     for len in 0..=300 {
         let bytes = noise(len, 5);
-        let clean = encode(Kernel::best(), Alphabet::Standard, true, &bytes);
+        let clean = encode(Base64Kernel::best(), Alphabet::Standard, true, &bytes);
         for text in [lines(&clean, 19, b"\r\n"), clean] {
             let size = max_decoded_len(text.len());
-            for kernel in Kernel::available() {
+            for kernel in Base64Kernel::available() {
                 for offset in 0..AROUND {
-                    // Text and bytes meet at every distance, too.
+                    // Decoding in place covers every distance between text and bytes.
                     let at = (offset * 37 + len) % AROUND;
                     let src = [&vec![b'*'; offset], &text[..]].concat();
                     let mut dst = vec![GUARD; at + size + AROUND];
@@ -205,8 +207,8 @@ fn every_kernel_works_at_every_alignment() {
 fn every_kernel_encodes_at_every_alignment() {
     for len in 0..=300 {
         let bytes = noise(len, 6);
-        let text = encode(Kernel::available().next().unwrap(), Alphabet::Url, false, &bytes);
-        for kernel in Kernel::available() {
+        let text = encode(Base64Kernel::available().next().unwrap(), Alphabet::Url, false, &bytes);
+        for kernel in Base64Kernel::available() {
             for offset in 0..64 {
                 let at = (offset * 37 + len) % 64;
                 let src = [&vec![0; offset], &bytes[..]].concat();
@@ -223,7 +225,7 @@ fn every_kernel_encodes_at_every_alignment() {
 
 #[test]
 fn a_foreign_byte_at_every_place_stops_every_kernel_there() {
-    for kernel in Kernel::available() {
+    for kernel in Base64Kernel::available() {
         for len in [4, 8, 44, 64, 76, 256, 260, 300] {
             let text = vec![b'Q'; len];
             for offset in 0..len {
@@ -245,7 +247,7 @@ fn a_foreign_byte_at_every_place_stops_every_kernel_there() {
 
 #[test]
 fn every_byte_value_means_the_same_to_every_kernel() {
-    for kernel in Kernel::available() {
+    for kernel in Base64Kernel::available() {
         for alphabet in ALPHABETS {
             for mode in MODES {
                 for byte in 0..=255 {
@@ -278,7 +280,7 @@ fn all_short_texts_over_a_small_alphabet_agree_with_the_naive_decoder() {
                 .collect();
             for mode in MODES {
                 for alphabet in ALPHABETS {
-                    let actual = decode(Kernel::best(), mode, alphabet, &text);
+                    let actual = decode(Base64Kernel::best(), mode, alphabet, &text);
                     let actual = actual.map_err(|error| error.offset().unwrap());
                     assert_eq!(
                         actual,
@@ -294,8 +296,9 @@ fn all_short_texts_over_a_small_alphabet_agree_with_the_naive_decoder() {
 
 #[test]
 fn causes_and_places() {
-    let error =
-        |mode, text: &[u8]| decode(Kernel::best(), mode, Alphabet::Standard, text).unwrap_err();
+    let error = |mode, text: &[u8]| {
+        decode(Base64Kernel::best(), mode, Alphabet::Standard, text).unwrap_err()
+    };
     assert_eq!(error(Mode::Forgiving, b"QUJD*UJD"), DecodeError::InvalidCharacter { offset: 4 });
     assert_eq!(error(Mode::Forgiving, b"QU-D"), DecodeError::InvalidCharacter { offset: 2 });
     assert_eq!(error(Mode::Forgiving, b"QQ==*"), DecodeError::InvalidCharacter { offset: 4 });
@@ -316,7 +319,8 @@ fn memory_that_is_too_small_is_refused_untouched() {
     assert_eq!(decoder.decode_in_place(&mut bytes, 0..4, 0), Err(DecodeError::OutputTooSmall));
     assert_eq!(decoder.decode_in_place(&mut [0; 8], 2..6, 3), Err(DecodeError::OutputTooSmall));
     assert!(
-        encode_into_with(Kernel::best(), b"abc", &mut bytes, Alphabet::Standard, true).is_err()
+        encode_into_with(Base64Kernel::best(), b"abc", &mut bytes, Alphabet::Standard, true)
+            .is_err()
     );
     assert_eq!(bytes, [7; 2]);
     let mut decoder = Decoder::new(Mode::Forgiving, Alphabet::Standard);
@@ -331,13 +335,13 @@ fn lengths_near_the_end_of_the_address_space_do_not_wrap() {
     assert_eq!(max_decoded_len(usize::MAX), usize::MAX / 4 * 3 + 2);
 }
 
-/// Text ends where the next page cannot be read, and bytes where the next cannot be written.
+/// Puts the end of the text before a page that cannot be read, and the end of the bytes before one that cannot be written.
 #[cfg(unix)]
 #[test]
 fn nothing_outside_the_given_memory_is_touched() {
     let mut text = Fence::new();
     let mut bytes = Fence::new();
-    for kernel in Kernel::available() {
+    for kernel in Base64Kernel::available() {
         for len in 0..=300 {
             let input = noise(len, 3);
             let encoded = encode(kernel, Alphabet::Standard, true, &input);
@@ -358,10 +362,10 @@ fn nothing_outside_the_given_memory_is_touched() {
     }
 }
 
-/// Clean text, and what makes kernels skip, stop, or leave the rest to the decoder.
+/// Generates clean text, and text at which kernels skip, stop, or leave the rest to the decoder.
 #[cfg(unix)]
 fn texts_of(len: usize, alphabet: Alphabet) -> Vec<Vec<u8>> {
-    let clean = encode(Kernel::best(), alphabet, true, &noise(len, 3));
+    let clean = encode(Base64Kernel::best(), alphabet, true, &noise(len, 3));
     let with = |offset: usize, byte: u8| {
         let mut text = clean.clone();
         if let Some(place) = text.get_mut(offset) {
@@ -382,7 +386,7 @@ fn texts_of(len: usize, alphabet: Alphabet) -> Vec<Vec<u8>> {
     ]
 }
 
-/// Whatever makes a kernel skip characters, and however much: more than a stage of those that skip, too.
+/// Covers runs of skipped characters of any length, also longer than a stage.
 #[cfg(unix)]
 #[test]
 fn nothing_outside_is_touched_where_characters_are_skipped_or_wrong() {
@@ -394,7 +398,7 @@ fn nothing_outside_is_touched_where_characters_are_skipped_or_wrong() {
             {
                 let expected = naive(mode, alphabet, text);
                 for (kernel, at_end) in
-                    Kernel::available().flat_map(|kernel| [(kernel, true), (kernel, false)])
+                    Base64Kernel::available().flat_map(|kernel| [(kernel, true), (kernel, false)])
                 {
                     let src = src.slice(text.len(), at_end);
                     src.copy_from_slice(text);
@@ -432,7 +436,7 @@ fn text() -> impl Strategy<Value = Vec<u8>> {
     prop::collection::vec(character, 0..400)
 }
 
-/// Longer than the stages of the kernels that skip.
+/// Generates more characters than the stages of kernels that skip hold.
 fn long_text() -> impl Strategy<Value = Vec<u8>> {
     let rare = prop::sample::select(b" \n=*-/\xc3".to_vec());
     let given = (
@@ -442,7 +446,7 @@ fn long_text() -> impl Strategy<Value = Vec<u8>> {
         prop::collection::vec((any::<prop::sample::Index>(), rare), 0..3),
     );
     given.prop_map(|(line, len, seed, changes)| {
-        let text = encode(Kernel::best(), Alphabet::Standard, true, &noise(len, seed));
+        let text = encode(Base64Kernel::best(), Alphabet::Standard, true, &noise(len, seed));
         let mut text = lines(&text, line, b"\r\n");
         for (index, byte) in changes {
             if !text.is_empty() {
@@ -461,7 +465,7 @@ proptest! {
     fn lines_and_junk_of_any_length_decode_alike(text in long_text(), step in 1_usize..3000) {
         for mode in MODES {
             let expected = naive(mode, Alphabet::Standard, &text);
-            for kernel in Kernel::available() {
+            for kernel in Base64Kernel::available() {
                 let whole = decode(kernel, mode, Alphabet::Standard, &text);
                 prop_assert_eq!(&decode_in_place(kernel, mode, Alphabet::Standard, &text, step), &whole);
                 prop_assert_eq!(whole.map_err(|error| error.offset().unwrap()), expected.clone());
@@ -479,7 +483,7 @@ proptest! {
         for mode in MODES {
             for alphabet in ALPHABETS {
                 let expected = naive(mode, alphabet, &text);
-                for kernel in Kernel::available() {
+                for kernel in Base64Kernel::available() {
                     let whole = decode(kernel, mode, alphabet, &text);
                     prop_assert_eq!(&decode_parts(kernel, mode, alphabet, &parts), &whole);
                     prop_assert_eq!(&decode_in_place(kernel, mode, alphabet, &text, step), &whole);

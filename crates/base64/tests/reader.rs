@@ -1,11 +1,11 @@
-//! Text read any number of bytes at a time, against the decoder that takes all of it.
+//! Text read any number of bytes at a time, compared with the decoder that takes all of it.
 
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "a panic is how a test fails")]
 
 use std::convert::Infallible;
 
 use offloop_base64::{
-    Alphabet, DecodeError, Decoder, Mode, Reader, decoded_len, encode_into, encoded_len,
+    Alphabet, Base64Reader, DecodeError, Decoder, Mode, decoded_len, encode_into, encoded_len,
     max_decoded_len, most_decoded,
 };
 use proptest::prelude::*;
@@ -19,9 +19,9 @@ fn decode(text: &[u8]) -> Result<Vec<u8>, DecodeError> {
     Ok(bytes)
 }
 
-/// In pieces of these sizes, again and again.
+/// Reads pieces of these sizes, in turn.
 fn read(text: &[u8], sizes: &[usize]) -> Result<Vec<u8>, DecodeError> {
-    let mut reader = Reader::new(text, Mode::Forgiving, Alphabet::Standard);
+    let mut reader = Base64Reader::new(text, Mode::Forgiving, Alphabet::Standard);
     let mut bytes = Vec::new();
     for &size in sizes.iter().cycle() {
         let mut piece = vec![0; size];

@@ -1,13 +1,32 @@
-//! Finds values in the text of a body by their pointers, and takes the text apart: the values where they stand, and what
-//! is left without them.
+//! Takes an HTTP body of JSON apart: the values at the pointers of the option `lift`, and the JSON that is left.
 //!
-//! One pass checks the whole text as `JSON.parse` would and follows the pointers with a small automaton. Nothing recurses.
+//! The glue calls it in three steps, each in a task (on the JS thread for small bodies):
+//!
+//! 1. [`join_chunks`] copies the chunks of a body into one block.
+//! 2. [`BodyPlan::new`] validates the text exactly as `JSON.parse` would, finds the values, and assigns memory to each.
+//! 3. [`BodyPlan::fill`] decodes the values into that memory and writes the rest.
+//!
+//! Nothing recurses, so memory bounds the depth of a body. The caller owns all memory that is written.
 
+mod error;
+mod experts;
+mod fill;
+mod join;
+mod lift;
+mod memory;
 mod numbers;
+mod path;
 mod pattern;
+mod plan;
 mod scan;
 
-pub use numbers::{Kind, NumberError, fill_numbers};
-pub use offloop_grammar::{CheckError, unescaped};
-pub use pattern::{Patterns, PointerError};
-pub use scan::{Find, Found, ScanError, Step, Wanted, place_of, pointer_of, scan};
+pub use error::{BodyError, LiftCause, LiftError};
+pub use fill::FilledBody;
+pub use join::join_chunks;
+pub use lift::{LiftConfig, LiftKind};
+pub use numbers::{ElementType, NumberError, fill_numbers};
+pub use offloop_grammar::{CheckError, PointerError, unescaped};
+pub use path::{PathStep, escaped_offset, pointer_of};
+pub use pattern::{PatternError, Patterns};
+pub use plan::{BodyPlan, PlannedValue};
+pub use scan::{AcceptedType, MatchedType, MatchedValue, ScanError, scan};

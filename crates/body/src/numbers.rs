@@ -1,10 +1,14 @@
-//! The numbers of an array, as elements of a typed array: the double that `JSON.parse` gives, if the element can be it.
+//! Converts the numbers of a JSON array to the elements of a typed array. Runs in a task; `fill` calls it.
+//!
+//! An element is the double that `JSON.parse` gives. An integer element must be exactly that double; a float is
+//! rounded.
 
 use std::error::Error;
 use std::fmt;
 
+/// The element type of a typed array.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub enum ElementType {
     Int32,
     Uint8,
     Uint16,
@@ -12,7 +16,8 @@ pub enum Kind {
     Float64,
 }
 
-impl Kind {
+impl ElementType {
+    /// Returns the bytes of an element.
     #[must_use]
     pub const fn size(self) -> usize {
         match self {
@@ -24,11 +29,12 @@ impl Kind {
     }
 }
 
+/// Why numbers were not converted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NumberError<E> {
-    /// A number that is none of the elements' kind; where it begins in the text.
+    /// The number at `offset` in the text does not fit its element.
     Unfit { offset: usize },
-    /// What `poll` failed with.
+    /// The error of `poll`.
     Stopped(E),
 }
 
@@ -43,25 +49,34 @@ impl<E: fmt::Display> fmt::Display for NumberError<E> {
 
 impl<E: fmt::Debug + fmt::Display> Error for NumberError<E> {}
 
-/// Writes the numbers of `text`, an array of nothing else, to `out`. `poll` is called every 0.1 ms of work.
+/// Writes the numbers of `text`, which is a valid array of numbers, to `out`. `poll` is called every 0.1 ms of work.
 ///
 /// # Errors
-/// The first that does not fit, and those of `poll`. Floats round, as in typed arrays.
+/// The first number that does not fit its element, and the errors of `poll`.
 pub fn fill_numbers<E>(
     text: &[u8],
-    kind: Kind,
+    element: ElementType,
     out: &mut [u8],
     poll: impl FnMut() -> Result<(), E>,
 ) -> Result<(), NumberError<E>> {
-    match kind {
-        Kind::Int32 => fill(text, out, poll, |value| whole::<i32>(value).map(i32::to_ne_bytes)),
-        Kind::Uint8 => fill(text, out, poll, |value| whole::<u8>(value).map(u8::to_ne_bytes)),
-        Kind::Uint16 => fill(text, out, poll, |value| whole::<u16>(value).map(u16::to_ne_bytes)),
-        Kind::Float32 => fill(text, out, poll, |value| Some((value.value() as f32).to_ne_bytes())),
-        Kind::Float64 => fill(text, out, poll, |value| Some(value.value().to_ne_bytes())),
+    match element {
+        ElementType::Int32 => {
+            fill(text, out, poll, |value| whole::<i32>(value).map(i32::to_ne_bytes))
+        }
+        ElementType::Uint8 => {
+            fill(text, out, poll, |value| whole::<u8>(value).map(u8::to_ne_bytes))
+        }
+        ElementType::Uint16 => {
+            fill(text, out, poll, |value| whole::<u16>(value).map(u16::to_ne_bytes))
+        }
+        ElementType::Float32 => {
+            fill(text, out, poll, |value| Some((value.value() as f32).to_ne_bytes()))
+        }
+        ElementType::Float64 => fill(text, out, poll, |value| Some(value.value().to_ne_bytes())),
     }
 }
 
+/// Returns the number as an integer element, where it is exactly that.
 fn whole<T: TryFrom<i64>>(number: Number<'_>) -> Option<T> {
     match number {
         Number::Integer(value) => T::try_from(value).ok(),
@@ -74,17 +89,18 @@ fn whole<T: TryFrom<i64>>(number: Number<'_>) -> Option<T> {
     }
 }
 
+/// A number of the text.
 #[derive(Clone, Copy)]
 enum Number<'a> {
-    /// Exact as a double.
+    /// An integer that a double holds exactly. Not `-0`, whose sign an integer would lose.
     Integer(i64),
+    /// The text of any other number.
     Other(&'a [u8]),
 }
 
 impl Number<'_> {
     fn value(self) -> f64 {
         match self {
-            // Not of "-0", whose sign would be lost.
             Self::Integer(value) => value as f64,
             Self::Other(text) => {
                 str::from_utf8(text).ok().and_then(|text| text.parse().ok()).unwrap_or(f64::NAN)
@@ -102,27 +118,28 @@ fn fill<E, const SIZE: usize>(
     let mut at = 0;
     for batch in out.as_chunks_mut::<SIZE>().0.chunks_mut(BATCH) {
         poll().map_err(NumberError::Stopped)?;
-        for place in batch {
+        for element in batch {
             let rest = text.get(at..).unwrap_or_default();
             at += rest.iter().position(|&byte| is_number(byte)).unwrap_or(rest.len());
             let (number, len) = next(text.get(at..).unwrap_or_default());
-            *place = convert(number).ok_or(NumberError::Unfit { offset: at })?;
+            *element = convert(number).ok_or(NumberError::Unfit { offset: at })?;
             at += len;
         }
     }
     Ok(())
 }
 
+/// Numbers that are converted between two polls.
 const BATCH: usize = 4096;
 
 fn is_number(byte: u8) -> bool {
     matches!(byte, b'0'..=b'9' | b'-' | b'+' | b'.' | b'e' | b'E')
 }
 
-/// Digits of integers that every double is.
+/// A double holds every integer of this many digits exactly.
 const EXACT_DIGITS: usize = 15;
 
-/// The number at the start of `text`, and how long that is.
+/// Reads the number at the start of `text`. Returns it and its length.
 fn next(text: &[u8]) -> (Number<'_>, usize) {
     let is_negative = text.first() == Some(&b'-');
     let digits = text.get(usize::from(is_negative)..).unwrap_or_default();

@@ -1,36 +1,33 @@
-//! The pass over a text: what of it is wanted, and where that stands.
+//! The pass over a body: validates its text and finds the values that patterns match. Runs in a task; `plan` calls it.
+//!
+//! The scanner visits every token. It keeps a container open only while a pattern may match something inside of it.
 
 use std::collections::HashMap;
 use std::error::Error;
 use std::fmt;
 use std::ops::Range;
 
-use offloop_grammar::{CheckError, Stop, Text, Visit, read, unescape, unescaped};
+use offloop_grammar::{CheckError, JsonVisitor, ReadError, Text, read, unescaped};
 
+use crate::path::PathStep;
 use crate::pattern::Patterns;
 
-/// What a pattern wants of the values that it matches.
+/// The JSON type that a pattern accepts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Wanted {
+pub enum AcceptedType {
     /// A string.
     Text,
     /// An array of numbers.
     Numbers,
     /// A string or an object.
     Payload,
-    /// Whatever it is.
-    Raw,
+    /// Every type.
+    Any,
 }
 
-/// A key, as it stands in the text between its quotes, or an index.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Step {
-    Key(Range<usize>),
-    Index(usize),
-}
-
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Found {
+/// The JSON type of a matched value, as far as its pattern needs it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum MatchedType {
     Text {
         has_escapes: bool,
     },
@@ -38,25 +35,28 @@ pub enum Found {
         count: usize,
     },
     Object,
-    Raw,
-    /// A value of another type than the pattern wants.
+    /// The pattern accepts every type.
+    Any,
+    /// The value has another type than its pattern accepts.
     Mismatch,
 }
 
-/// A value that a pattern matches. `null` is none.
+/// A value that a pattern matches. No pattern matches `null`.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Find {
+pub struct MatchedValue {
+    /// The index of the pattern.
     pub pattern: usize,
-    pub found: Found,
-    /// The value, a string with its quotes.
+    pub value_type: MatchedType,
+    /// The bytes of the value. A string includes its quotes.
     pub range: Range<usize>,
-    pub path: Vec<Step>,
+    pub path: Vec<PathStep>,
 }
 
+/// Why a text was not scanned to its end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ScanError<E> {
     Json(CheckError),
-    /// What `poll` failed with.
+    /// The error of `poll`.
     Stopped(E),
 }
 
@@ -71,103 +71,112 @@ impl<E: fmt::Display> fmt::Display for ScanError<E> {
 
 impl<E: fmt::Debug + fmt::Display> Error for ScanError<E> {}
 
-/// Looks at the whole of `text` and finds what `patterns` match, each of which wants what stands in `wanted`: in the
-/// order of the text, without what a later value of the same key replaces. `poll` is called every few microseconds of work.
+/// Validates `text` and returns the values that `patterns` match, in the order of the text.
+///
+/// `accepted` holds the type that each pattern accepts. A value is left out where a later value of the same key
+/// replaces it. `poll` is called every few microseconds of work.
 ///
 /// # Errors
-/// Where `text` is no JSON, and those of `poll`.
+/// Invalid JSON, and the errors of `poll`.
 pub fn scan<E>(
     text: &[u8],
     patterns: &Patterns,
-    wanted: &[Wanted],
+    accepted: &[AcceptedType],
     poll: impl FnMut() -> Result<(), E>,
-) -> Result<Vec<Find>, ScanError<E>> {
-    let width = patterns.width();
+) -> Result<Vec<MatchedValue>, ScanError<E>> {
     let mut scanner = Scanner {
         text,
         patterns,
-        wanted,
-        width,
-        frames: Vec::new(),
-        sets: vec![0; width],
-        next: vec![0; width],
+        accepted,
+        open: Vec::new(),
+        nodes: Vec::new(),
+        next: patterns.start(),
         pending: None,
         skipped: 0,
-        finds: Vec::new(),
+        matches: Vec::new(),
         poll,
     };
-    patterns.start(&mut scanner.next);
     match read(text, &mut scanner) {
         Ok(()) => {}
-        Err(Stop::Unexpected(offset)) => return Err(ScanError::Json(CheckError { offset })),
-        Err(Stop::Visitor(error)) => return Err(ScanError::Stopped(error)),
+        Err(ReadError::Unexpected(offset)) => return Err(ScanError::Json(CheckError { offset })),
+        Err(ReadError::Visitor(error)) => return Err(ScanError::Stopped(error)),
     }
-    Ok(scanner.finds.into_iter().flatten().collect())
+    Ok(scanner.matches.into_iter().flatten().collect())
 }
 
-/// A container that a pattern may match something in.
-struct Frame {
+/// Returns the bytes of a string without its quotes.
+pub(crate) fn inside(range: &Range<usize>) -> Range<usize> {
+    range.start + 1..range.end - 1
+}
+
+/// A container in which a pattern may match something.
+struct OpenContainer {
     is_object: bool,
-    /// Of the element that comes.
+    /// The start of its pattern nodes in `Scanner::nodes`.
+    nodes: usize,
+    /// The index of the next element of an array.
     index: usize,
+    /// The latest key of an object.
     key: Range<usize>,
-    /// How many finds there were when its last key came.
-    finds: usize,
-    /// The finds behind the keys before, by key, where there are any.
-    found: HashMap<Vec<u8>, Range<usize>>,
+    /// The number of matches when the latest key came.
+    matches: usize,
+    /// The matches behind each earlier key that has any.
+    by_key: HashMap<Vec<u8>, Range<usize>>,
 }
 
-/// A container that is wanted, up to its end.
-struct Pending {
+/// A container that a pattern matches, before its end is known.
+struct PendingMatch {
     pattern: usize,
     start: usize,
-    found: Found,
-    path: Vec<Step>,
+    value_type: MatchedType,
+    path: Vec<PathStep>,
 }
 
 struct Scanner<'a, P> {
     text: &'a [u8],
     patterns: &'a Patterns,
-    wanted: &'a [Wanted],
-    width: usize,
-    frames: Vec<Frame>,
-    /// The states at each frame, one row behind the other, behind an empty one.
-    sets: Vec<u64>,
-    /// Those at the value that comes.
-    next: Vec<u64>,
-    pending: Option<Pending>,
-    /// Containers that are open in which nothing is looked for.
+    accepted: &'a [AcceptedType],
+    open: Vec<OpenContainer>,
+    /// The pattern nodes of all open containers, outermost first.
+    nodes: Vec<usize>,
+    /// The pattern nodes of the next value.
+    next: Vec<usize>,
+    pending: Option<PendingMatch>,
+    /// The number of open containers in which no pattern matches anything.
     skipped: usize,
-    /// None for what was replaced.
-    finds: Vec<Option<Find>>,
+    /// The matches in the order of the text. `None` where a later value of the same key replaced one.
+    matches: Vec<Option<MatchedValue>>,
     poll: P,
 }
 
 impl<P> Scanner<'_, P> {
-    /// A value begins in which, or in whose container, something is looked for. Tells which pattern it matches.
+    /// Begins a value outside of skipped containers. Returns the pattern that matches it.
     fn begin(&mut self) -> Option<usize> {
-        if let Some(frame) = self.frames.last_mut().filter(|frame| !frame.is_object) {
+        if let Some(container) = self.open.last_mut().filter(|container| !container.is_object) {
             let mut digits = [0; 20];
-            let key = decimal(frame.index, &mut digits);
-            let from = self.sets.len() - self.width;
-            let set = self.sets.get(from..).unwrap_or_default();
-            self.patterns.advance(set, key, &mut self.next);
+            let key = decimal(container.index, &mut digits);
+            let nodes = self.nodes.get(container.nodes..).unwrap_or_default();
+            self.patterns.advance(nodes, key, &mut self.next);
         }
         self.patterns.matched(&self.next)
     }
 
-    /// A value has ended whose container is the last frame.
+    /// Ends a value of the innermost open container.
     fn end(&mut self) {
-        if let Some(frame) = self.frames.last_mut() {
-            frame.index += 1;
+        if let Some(container) = self.open.last_mut() {
+            container.index += 1;
         }
     }
 
-    fn path(&self) -> Vec<Step> {
-        let step = |frame: &Frame| {
-            if frame.is_object { Step::Key(frame.key.clone()) } else { Step::Index(frame.index) }
+    fn path(&self) -> Vec<PathStep> {
+        let step = |container: &OpenContainer| {
+            if container.is_object {
+                PathStep::Key(container.key.clone())
+            } else {
+                PathStep::Index(container.index)
+            }
         };
-        self.frames.iter().map(step).collect()
+        self.open.iter().map(step).collect()
     }
 
     fn scalar(&mut self, range: Range<usize>, text: Option<Text<'_>>) {
@@ -175,32 +184,52 @@ impl<P> Scanner<'_, P> {
             return;
         }
         if let Some(pattern) = self.begin() {
-            let found = match (self.wanted.get(pattern), text) {
-                (Some(Wanted::Raw), _) => Found::Raw,
-                (Some(Wanted::Text | Wanted::Payload), Some(Text { has_escapes, .. })) => {
-                    Found::Text { has_escapes }
-                }
-                _ => Found::Mismatch,
+            let value_type = match (self.accepted.get(pattern), text) {
+                (Some(AcceptedType::Any), _) => MatchedType::Any,
+                (
+                    Some(AcceptedType::Text | AcceptedType::Payload),
+                    Some(Text { has_escapes, .. }),
+                ) => MatchedType::Text { has_escapes },
+                _ => MatchedType::Mismatch,
             };
             let path = self.path();
-            self.finds.push(Some(Find { pattern, found, range, path }));
+            self.matches.push(Some(MatchedValue { pattern, value_type, range, path }));
         }
         self.end();
     }
 
-    /// What was found behind the last key is known now.
-    fn settle(&mut self) {
-        let Some(frame) = self.frames.last_mut().filter(|frame| frame.is_object) else { return };
-        let end = self.finds.len();
-        if frame.finds < end {
-            let key = unescaped(self.text.get(frame.key.clone()).unwrap_or_default());
-            frame.found.insert(key, frame.finds..end);
+    /// Records the matches behind the latest key, once its value has ended.
+    fn end_member(&mut self) {
+        let Some(container) = self.open.last_mut().filter(|container| container.is_object) else {
+            return;
+        };
+        let end = self.matches.len();
+        if container.matches < end {
+            let key = unescaped(self.text.get(container.key.clone()).unwrap_or_default());
+            container.by_key.insert(key, container.matches..end);
         }
-        frame.finds = end;
+        container.matches = end;
+    }
+
+    /// Turns a pending array of numbers into a mismatch: one of its elements is not a number.
+    fn not_a_number(&mut self) {
+        if let Some(pending) = &mut self.pending
+            && matches!(pending.value_type, MatchedType::Numbers { .. })
+        {
+            pending.value_type = MatchedType::Mismatch;
+        }
+    }
+
+    fn count_numbers(&mut self, more: usize) {
+        if let Some(PendingMatch { value_type: MatchedType::Numbers { count }, .. }) =
+            &mut self.pending
+        {
+            *count += more;
+        }
     }
 }
 
-impl<E, P: FnMut() -> Result<(), E>> Visit for Scanner<'_, P> {
+impl<E, P: FnMut() -> Result<(), E>> JsonVisitor for Scanner<'_, P> {
     type Error = E;
 
     fn progress(&mut self, _: usize) -> Result<(), E> {
@@ -214,36 +243,45 @@ impl<E, P: FnMut() -> Result<(), E>> Visit for Scanner<'_, P> {
             return Ok(());
         }
         if let Some(pattern) = self.begin() {
-            let found = match self.wanted.get(pattern) {
-                Some(Wanted::Raw) => Found::Raw,
-                Some(Wanted::Numbers) if !is_object => Found::Numbers { count: 0 },
-                Some(Wanted::Payload) if is_object => Found::Object,
-                _ => Found::Mismatch,
+            let value_type = match self.accepted.get(pattern) {
+                Some(AcceptedType::Any) => MatchedType::Any,
+                Some(AcceptedType::Numbers) if !is_object => MatchedType::Numbers { count: 0 },
+                Some(AcceptedType::Payload) if is_object => MatchedType::Object,
+                _ => MatchedType::Mismatch,
             };
-            self.pending = Some(Pending { pattern, start: at, found, path: self.path() });
+            self.pending = Some(PendingMatch { pattern, start: at, value_type, path: self.path() });
             self.skipped = 1;
-        } else if self.next.iter().all(|&word| word == 0) {
-            self.skipped = 1;
-        } else {
-            self.sets.extend_from_slice(&self.next);
-            let (finds, found) = (self.finds.len(), HashMap::new());
-            self.frames.push(Frame { is_object, index: 0, key: 0..0, finds, found });
+            return Ok(());
         }
+        if self.next.is_empty() {
+            self.skipped = 1;
+            return Ok(());
+        }
+        let (nodes, matches) = (self.nodes.len(), self.matches.len());
+        self.nodes.extend_from_slice(&self.next);
+        let by_key = HashMap::new();
+        self.open.push(OpenContainer { is_object, nodes, index: 0, key: 0..0, matches, by_key });
         Ok(())
     }
 
     fn close(&mut self, end: usize) -> Result<(), E> {
         if self.skipped == 0 {
-            self.settle();
-            self.frames.pop();
-            self.sets.truncate(self.sets.len() - self.width);
+            self.end_member();
+            if let Some(container) = self.open.pop() {
+                self.nodes.truncate(container.nodes);
+            }
             self.end();
             return Ok(());
         }
         self.skipped -= 1;
         if self.skipped == 0 {
-            if let Some(Pending { pattern, start, found, path }) = self.pending.take() {
-                self.finds.push(Some(Find { pattern, found, range: start..end, path }));
+            if let Some(PendingMatch { pattern, start, value_type, path }) = self.pending.take() {
+                self.matches.push(Some(MatchedValue {
+                    pattern,
+                    value_type,
+                    range: start..end,
+                    path,
+                }));
             }
             self.end();
         }
@@ -254,18 +292,17 @@ impl<E, P: FnMut() -> Result<(), E>> Visit for Scanner<'_, P> {
         if self.skipped != 0 {
             return Ok(());
         }
-        self.settle();
+        self.end_member();
         let key = &*text.unescaped();
-        let Some(frame) = self.frames.last_mut() else { return Ok(()) };
-        frame.key = text.range();
-        if !frame.found.is_empty()
-            && let Some(replaced) = frame.found.remove(key)
+        let Some(container) = self.open.last_mut() else { return Ok(()) };
+        container.key = text.range();
+        if !container.by_key.is_empty()
+            && let Some(replaced) = container.by_key.remove(key)
         {
-            self.finds.get_mut(replaced).unwrap_or_default().fill(None);
+            self.matches.get_mut(replaced).unwrap_or_default().fill(None);
         }
-        let from = self.sets.len() - self.width;
-        let set = self.sets.get(from..).unwrap_or_default();
-        self.patterns.advance(set, key, &mut self.next);
+        let nodes = self.nodes.get(container.nodes..).unwrap_or_default();
+        self.patterns.advance(nodes, key, &mut self.next);
         Ok(())
     }
 
@@ -281,16 +318,12 @@ impl<E, P: FnMut() -> Result<(), E>> Visit for Scanner<'_, P> {
     }
 
     fn integers(&mut self, count: usize) -> Result<(), E> {
-        if let Some(Pending { found: Found::Numbers { count: numbers }, .. }) = &mut self.pending {
-            *numbers += count;
-        }
+        self.count_numbers(count);
         Ok(())
     }
 
     fn number(&mut self, text: &[u8], at: usize) -> Result<(), E> {
-        if let Some(Pending { found: Found::Numbers { count }, .. }) = &mut self.pending {
-            *count += 1;
-        }
+        self.count_numbers(1);
         self.scalar(at..at + text.len(), None);
         Ok(())
     }
@@ -309,17 +342,7 @@ impl<E, P: FnMut() -> Result<(), E>> Visit for Scanner<'_, P> {
     }
 }
 
-impl<P> Scanner<'_, P> {
-    /// An element that makes an array none of numbers.
-    fn not_a_number(&mut self) {
-        if let Some(pending) = &mut self.pending
-            && matches!(pending.found, Found::Numbers { .. })
-        {
-            pending.found = Found::Mismatch;
-        }
-    }
-}
-
+/// Writes `value` to the end of `digits`. Returns its digits.
 fn decimal(value: usize, digits: &mut [u8; 20]) -> &[u8] {
     let mut rest = value;
     let mut start = digits.len();
@@ -332,40 +355,4 @@ fn decimal(value: usize, digits: &mut [u8; 20]) -> &[u8] {
         }
     }
     digits.get(start..).unwrap_or_default()
-}
-
-/// Where the byte of its unescaped form that is at `offset` stands in `text`.
-#[must_use]
-pub fn place_of(text: &[u8], offset: usize) -> usize {
-    let mut left = offset;
-    let mut rest = text;
-    while let Some(at) = rest.iter().position(|&byte| byte == b'\\') {
-        let (_, escape) = rest.split_at(at);
-        let (character, behind) = unescape(escape);
-        let size = character.map_or(3, char::len_utf8);
-        if left < at + size {
-            return text.len() - rest.len() + left.min(at);
-        }
-        left -= at + size;
-        rest = behind;
-    }
-    text.len() - rest.len() + left
-}
-
-/// JSON Pointer of a path.
-#[must_use]
-pub fn pointer_of(text: &[u8], path: &[Step]) -> String {
-    let mut pointer = String::new();
-    for step in path {
-        pointer.push('/');
-        match step {
-            Step::Index(index) => pointer.push_str(&index.to_string()),
-            Step::Key(key) => {
-                let key = unescaped(text.get(key.clone()).unwrap_or_default());
-                let key = String::from_utf8_lossy(&key).replace('~', "~0").replace('/', "~1");
-                pointer.push_str(&key);
-            }
-        }
-    }
-    pointer
 }

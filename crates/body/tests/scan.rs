@@ -1,10 +1,10 @@
-//! The scan on texts of every kind; its results are compared with `JSON.parse` in `__test__/body.spec.ts`.
+//! Tests of the scan and of numbers. `__test__/body.spec.ts` compares their results with `JSON.parse`.
 
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::panic, reason = "a test")]
 
 use offloop_body::{
-    Find, Found, Kind, NumberError, Patterns, PointerError, ScanError, Wanted, fill_numbers,
-    place_of, pointer_of, scan, unescaped,
+    AcceptedType, ElementType, MatchedType, MatchedValue, NumberError, PatternError, Patterns,
+    PointerError, ScanError, escaped_offset, fill_numbers, pointer_of, scan, unescaped,
 };
 use offloop_grammar::check;
 use proptest::prelude::*;
@@ -14,10 +14,10 @@ fn patterns(pointers: &[&str]) -> Patterns {
     Patterns::new(&pointers).unwrap()
 }
 
-fn finds(text: &str, pointers: &[&str], wanted: Wanted) -> Vec<(String, String)> {
-    let wanted = vec![wanted; pointers.len()];
-    let found = scan(text.as_bytes(), &patterns(pointers), &wanted, || Ok::<(), ()>(())).unwrap();
-    let shown = |find: &Find| {
+fn finds(text: &str, pointers: &[&str], accepted: AcceptedType) -> Vec<(String, String)> {
+    let accepted = vec![accepted; pointers.len()];
+    let found = scan(text.as_bytes(), &patterns(pointers), &accepted, || Ok::<(), ()>(())).unwrap();
+    let shown = |find: &MatchedValue| {
         (pointer_of(text.as_bytes(), &find.path), text[find.range.clone()].to_owned())
     };
     found.iter().map(shown).collect()
@@ -30,12 +30,12 @@ fn pair(pointer: &str, text: &str) -> (String, String) {
 #[test]
 fn values_are_found_where_they_stand() {
     let text = r#" {"a" : [1, {"b\u0063/~":"x"}, [ ]], "a" : {"d":true} } "#;
-    assert_eq!(finds(text, &["/a/*/bc~1~0"], Wanted::Text), [], "it was replaced");
-    assert_eq!(finds(text, &["/**/d"], Wanted::Raw), [pair("/a/d", "true")]);
-    assert_eq!(finds(text, &[""], Wanted::Raw), [pair("", text.trim())]);
+    assert_eq!(finds(text, &["/a/*/bc~1~0"], AcceptedType::Text), [], "it was replaced");
+    assert_eq!(finds(text, &["/**/d"], AcceptedType::Any), [pair("/a/d", "true")]);
+    assert_eq!(finds(text, &[""], AcceptedType::Any), [pair("", text.trim())]);
     let text = r#"[{"b\u0063/~":"x\""},[ 1 ]]"#;
-    assert_eq!(finds(text, &["/*/bc~1~0"], Wanted::Text), [pair("/0/bc~1~0", r#""x\"""#)]);
-    assert_eq!(finds(text, &["/1"], Wanted::Numbers), [pair("/1", "[ 1 ]")]);
+    assert_eq!(finds(text, &["/*/bc~1~0"], AcceptedType::Text), [pair("/0/bc~1~0", r#""x\"""#)]);
+    assert_eq!(finds(text, &["/1"], AcceptedType::Numbers), [pair("/1", "[ 1 ]")]);
 }
 
 #[test]
@@ -44,16 +44,16 @@ fn more_states_than_fit_a_word() {
     let pointers: Vec<&str> = pointers.iter().map(String::as_str).collect();
     let text = r#"{"a":{"b":{"7":{"c":1},"99":{"c":2},"100":{"c":3}}}}"#;
     let found = [pair("/a/b/7/c", "1"), pair("/a/b/99/c", "2")];
-    assert_eq!(finds(text, &pointers, Wanted::Raw), found);
+    assert_eq!(finds(text, &pointers, AcceptedType::Any), found);
 }
 
 #[test]
 fn pointers_that_are_none() {
     for (pointer, error) in [
-        ("a", PointerError::NoSlash),
-        ("/~", PointerError::Escape),
-        ("/a~2", PointerError::Escape),
-        ("/a/**", PointerError::Deep),
+        ("a", PointerError::NoSlash.into()),
+        ("/~", PointerError::Escape.into()),
+        ("/a~2", PointerError::Escape.into()),
+        ("/a/**", PatternError::DeepWildcard),
     ] {
         let pointers = [Vec::new(), pointer.as_bytes().to_vec()];
         assert_eq!(Patterns::new(&pointers).unwrap_err(), (1, error));
@@ -66,9 +66,9 @@ fn offsets_in_what_was_unescaped() {
     let bytes = unescaped(text);
     for (byte, place) in [(b'a', 0), (b'c', 8), (b'd', 21), (b'e', 28), (b'\n', 29)] {
         let offset = bytes.iter().position(|&found| found == byte).unwrap();
-        assert_eq!(place_of(text, offset), place, "{}", char::from(byte));
+        assert_eq!(escaped_offset(text, offset), place, "{}", char::from(byte));
     }
-    assert_eq!(place_of(text, bytes.len()), text.len());
+    assert_eq!(escaped_offset(text, bytes.len()), text.len());
 }
 
 #[test]
@@ -77,7 +77,7 @@ fn both_passes_can_be_stopped() {
     let patterns = patterns(&["/1"]);
     for last in [1, 20, 60] {
         let mut polls = 0;
-        let stopped = scan(text.as_bytes(), &patterns, &[Wanted::Numbers], || {
+        let stopped = scan(text.as_bytes(), &patterns, &[AcceptedType::Numbers], || {
             polls += 1;
             if polls == last { Err(polls) } else { Ok(()) }
         });
@@ -85,14 +85,15 @@ fn both_passes_can_be_stopped() {
     }
     let numbers = text.get((1 << 20) + 4..text.len() - 1).unwrap();
     let mut polls = 0;
-    let stopped = fill_numbers(numbers.as_bytes(), Kind::Uint8, &mut vec![0; 1 << 20], || {
-        polls += 1;
-        if polls == 5 { Err(()) } else { Ok(()) }
-    });
+    let stopped =
+        fill_numbers(numbers.as_bytes(), ElementType::Uint8, &mut vec![0; 1 << 20], || {
+            polls += 1;
+            if polls == 5 { Err(()) } else { Ok(()) }
+        });
     assert_eq!(stopped, Err(NumberError::Stopped(())));
 }
 
-/// Wherever a character stands in the windows that a string is read in.
+/// Puts a character at every place of the windows in which a string is read.
 #[test]
 fn characters_between_windows() {
     let patterns = patterns(&[]);
@@ -120,22 +121,22 @@ fn characters_between_windows() {
 }
 
 proptest! {
-    /// It takes what the grammar takes, and what it finds is inside of the text.
+    /// The scan accepts what the grammar accepts, and finds values inside of the text.
     #[test]
     fn any_bytes(text in prop::collection::vec(prop_oneof![
         any::<u8>(), prop::sample::select(br#"{}[]:,"\ 0123456789-.eEabtrufalsn"#.to_vec())
     ], 0..120)) {
         let patterns = patterns(&["/**/a", "/0", "/*/*"]);
-        let wanted = [Wanted::Text, Wanted::Numbers, Wanted::Raw];
-        match scan(&text, &patterns, &wanted, || Ok::<(), ()>(())) {
+        let accepted = [AcceptedType::Text, AcceptedType::Numbers, AcceptedType::Any];
+        match scan(&text, &patterns, &accepted, || Ok::<(), ()>(())) {
             Ok(finds) => {
                 prop_assert_eq!(check(&text), Ok(()));
                 prop_assert!(finds.is_sorted_by_key(|find| find.range.start));
                 for find in finds {
                     prop_assert!(find.range.end <= text.len());
-                    if let Found::Numbers { count } = find.found {
+                    if let MatchedType::Numbers { count } = find.value_type {
                         let mut out = vec![0; count * 8];
-                        fill_numbers(&text[find.range], Kind::Float64, &mut out, || Ok::<(), ()>(())).unwrap();
+                        fill_numbers(&text[find.range], ElementType::Float64, &mut out, || Ok::<(), ()>(())).unwrap();
                     }
                 }
             }
@@ -148,15 +149,15 @@ proptest! {
     fn numbers_are_read_as_std_reads_them(numbers in prop::collection::vec(any::<f64>().prop_filter("finite", |n| n.is_finite()), 0..20)) {
         let text = format!("{numbers:?}");
         let mut out = vec![0; numbers.len() * 8];
-        fill_numbers(text.as_bytes(), Kind::Float64, &mut out, || Ok::<(), ()>(())).unwrap();
+        fill_numbers(text.as_bytes(), ElementType::Float64, &mut out, || Ok::<(), ()>(())).unwrap();
         let expected: Vec<u8> = numbers.iter().flat_map(|number| number.to_ne_bytes()).collect();
         prop_assert_eq!(out, expected);
     }
 
-    /// Whatever the text is: fewer numbers than places, or none at all.
+    /// No text panics, also one with fewer numbers than elements, or with none.
     #[test]
     fn numbers_of_any_bytes(text in prop::collection::vec(any::<u8>(), 0..60), size in 0..40_usize) {
-        for kind in [Kind::Int32, Kind::Uint8, Kind::Uint16, Kind::Float32, Kind::Float64] {
+        for kind in [ElementType::Int32, ElementType::Uint8, ElementType::Uint16, ElementType::Float32, ElementType::Float64] {
             let _ = fill_numbers(&text, kind, &mut vec![0; size], || Ok::<(), ()>(()));
         }
     }

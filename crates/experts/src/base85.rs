@@ -1,5 +1,7 @@
-//! Base85 as Python's `base64.b85encode` writes it: the alphabet of RFC 1924, five characters for four bytes, the last
-//! group cut short. (That of `a85encode`, Ascii85, is another.)
+//! Decodes base85 as Python's `base64.b85encode` writes it: the alphabet of RFC 1924, five characters for four bytes, the
+//! last group cut short. Ascii85 (`a85encode`) has another alphabet.
+//!
+//! Runs in a task, and for a header on the JS thread; `reader.rs` calls it.
 
 use std::error::Error;
 use std::fmt;
@@ -23,23 +25,19 @@ const VALUES: [u8; 256] = {
     values
 };
 
-/// Why text is not base85; where in it.
+/// Why text is not base85. `offset` counts characters from the start of the text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Base85Error {
-    InvalidCharacter {
-        offset: usize,
-    },
-    /// A group of characters that stands for more than four bytes can hold.
-    Overflow {
-        offset: usize,
-    },
-    /// The text ends with one character of a group, which makes no byte.
-    LoneCharacter {
-        offset: usize,
-    },
+    /// The character is outside the alphabet.
+    InvalidCharacter { offset: usize },
+    /// The group that starts here exceeds 32 bits.
+    Overflow { offset: usize },
+    /// The text ends after one character of a group, which encodes no byte.
+    LoneCharacter { offset: usize },
 }
 
 impl Base85Error {
+    /// Returns the offset.
     #[must_use]
     pub fn offset(&self) -> usize {
         match *self {
@@ -66,33 +64,37 @@ impl fmt::Display for Base85Error {
 
 impl Error for Base85Error {}
 
-/// The bytes that so many characters are.
+/// Returns how many bytes `len` characters encode.
 #[must_use]
 pub const fn base85_len(len: usize) -> usize {
     len / 5 * 4 + (len % 5).saturating_sub(1)
 }
 
-/// A text read as if it were the bytes that it stands for, any number at a time.
+/// Decodes a text, any number of bytes at a time.
 #[derive(Clone, Debug)]
 pub struct Base85Reader<'a> {
     text: &'a [u8],
+    /// Characters read.
     at: usize,
-    /// Bytes of the latest group, and those of them that nobody has read.
+    /// Bytes of the latest group.
     group: [u8; 4],
+    /// Bytes at the end of the group that the caller has not read.
     unread: usize,
+    /// Bytes of the group: four, or fewer at the end of the text.
     size: usize,
 }
 
 impl<'a> Base85Reader<'a> {
+    /// Starts at the first character of `text`.
     #[must_use]
     pub fn new(text: &'a [u8]) -> Self {
         Self { text, at: 0, group: [0; 4], unread: 0, size: 0 }
     }
 
-    /// Fills `out`, or as much of it as there is text for; tells how much that is.
+    /// Fills `out` from its start and returns how many bytes it wrote; fewer than `out` holds only at the end.
     ///
     /// # Errors
-    /// Where the text is not base85.
+    /// If the text is not base85.
     pub fn read(&mut self, out: &mut [u8]) -> Result<usize, Base85Error> {
         let mut filled = 0;
         loop {
@@ -120,9 +122,9 @@ impl<'a> Base85Reader<'a> {
         }
     }
 
-    /// The next group, which may be the last.
+    /// Reads the next group, which may be the last.
     fn fill(&mut self) -> Result<(), Base85Error> {
-        // What is missing at the end counts as the highest.
+        // A short last group is padded with the highest character.
         let mut characters = [b'~'; 5];
         let left = self.text.get(self.at..).unwrap_or_default();
         if left.len() == 1 {

@@ -1,7 +1,9 @@
+//! Element types of routed experts. Every file of this crate uses them, on the JS thread and in tasks.
+
 use std::fmt;
 use std::ops::RangeInclusive;
 
-/// What the elements are, the smaller first.
+/// Type of the elements. Smaller types come first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Dtype {
     Uint8,
@@ -12,9 +14,10 @@ pub enum Dtype {
 }
 
 impl Dtype {
+    /// Every dtype, in the order in which the glue numbers them.
     pub const ALL: [Self; 5] = [Self::Uint8, Self::Int8, Self::Uint16, Self::Int16, Self::Int32];
 
-    /// Bytes of an element.
+    /// Returns the bytes of an element.
     #[must_use]
     pub const fn size(self) -> usize {
         match self {
@@ -24,6 +27,7 @@ impl Dtype {
         }
     }
 
+    /// Returns the values that an element can have.
     #[must_use]
     pub const fn range(self) -> RangeInclusive<i32> {
         match self {
@@ -35,6 +39,7 @@ impl Dtype {
         }
     }
 
+    /// Returns numpy's name.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -46,12 +51,13 @@ impl Dtype {
         }
     }
 
+    /// Finds a dtype by numpy's name.
     #[must_use]
     pub fn named(name: &[u8]) -> Option<Self> {
         Self::ALL.into_iter().find(|dtype| dtype.name().as_bytes() == name)
     }
 
-    /// Of numpy's `descr`: the order of the bytes, the kind, the size.
+    /// Finds a dtype by numpy's `descr`: byte order, kind, size.
     #[must_use]
     pub fn described(descr: &[u8]) -> Option<Self> {
         match descr {
@@ -64,20 +70,21 @@ impl Dtype {
         }
     }
 
+    /// Returns whether every value of `other` fits.
     #[must_use]
     pub fn holds(self, other: Self) -> bool {
         let (all, some) = (self.range(), other.range());
         all.start() <= some.start() && some.end() <= all.end()
     }
 
-    /// The smallest that holds both.
+    /// Returns the smallest dtype that holds both.
     #[must_use]
     pub fn joined(self, other: Self) -> Self {
         let fits = |dtype: &Self| dtype.holds(self) && dtype.holds(other);
         Self::ALL.into_iter().find(fits).unwrap_or(Self::Int32)
     }
 
-    /// The bytes of an element that is `value`, and zeros; none where it cannot be that.
+    /// Returns the bytes of an element of this `value`, padded with zeros; `None` if the value does not fit.
     #[must_use]
     pub fn element(self, value: i64) -> Option<[u8; 4]> {
         let value = i32::try_from(value).ok()?;

@@ -1,4 +1,6 @@
-//! The header of a `.npy` file, as numpy's `format.py` describes it: a magic, a version, a length, and a Python dict.
+//! Reads the header of a `.npy` file as numpy's `format.py` defines it: a magic, a version, a length and a Python dict.
+//!
+//! `payload.rs` calls it, on the JS thread or in a task; a header has at most 64 KiB.
 
 use std::error::Error;
 use std::fmt;
@@ -6,38 +8,35 @@ use std::fmt;
 use crate::Dtype;
 
 const MAGIC: &[u8; 6] = b"\x93NUMPY";
-/// What a header may be in length; numpy writes 118 bytes, and by default reads no more than 10,000.
+/// Most bytes of a header. numpy writes 118, and by default reads at most 10,000.
 const LONGEST: usize = 64 << 10;
 
+/// Dtype and shape of a `.npy` file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Npy {
+pub struct NpyHeader {
     pub dtype: Dtype,
     pub shape: [usize; 3],
-    /// What stands before the elements.
+    /// Bytes before the elements.
     pub size: usize,
 }
 
+/// Why a `.npy` file holds no routed experts.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum NpyError {
-    /// Not 1, 2 or 3.
-    Version {
-        major: u8,
-    },
-    TooLong {
-        size: usize,
-    },
+    /// The version is not 1, 2 or 3.
+    Version { major: u8 },
+    /// The header is longer than 64 KiB.
+    TooLong { size: usize },
+    /// The file ends within its header.
     Truncated,
-    /// No dict with `descr`, `fortran_order` and `shape`.
+    /// The header is not a dict with `descr`, `fortran_order` and `shape`.
     Malformed,
-    /// Big-endian, objects, floats, and what else is none of ours.
-    Dtype {
-        descr: String,
-    },
+    /// The dtype is not one of [`Dtype`], for example big-endian, float or object.
+    Dtype { descr: String },
+    /// The elements are in Fortran order.
     FortranOrder,
-    /// Not of three dimensions.
-    Rank {
-        rank: usize,
-    },
+    /// The array does not have three dimensions.
+    Rank { rank: usize },
 }
 
 impl fmt::Display for NpyError {
@@ -56,16 +55,17 @@ impl fmt::Display for NpyError {
 
 impl Error for NpyError {}
 
+/// Returns whether bytes start with the magic of a `.npy` file.
 #[must_use]
 pub fn is_npy(bytes: &[u8]) -> bool {
     bytes.starts_with(MAGIC)
 }
 
-impl Npy {
-    /// The length of the bytes to give to [`Self::read`], from the first twelve of a file.
+impl NpyHeader {
+    /// Returns the size of the header from the first 12 bytes of a file.
     ///
     /// # Errors
-    /// Where that cannot be told.
+    /// If the version is unknown, the header is too long, or there are too few bytes.
     pub fn size_of(bytes: &[u8]) -> Result<usize, NpyError> {
         let Some((version, behind)) = bytes.strip_prefix(MAGIC).and_then(<[u8]>::split_first)
         else {
@@ -82,15 +82,16 @@ impl Npy {
         if LONGEST < size { Err(NpyError::TooLong { size }) } else { Ok(size) }
     }
 
-    /// What a file holds, from its first [`Self::size_of`] bytes.
+    /// Reads a header from the first [`Self::size_of`] bytes of a file.
     ///
     /// # Errors
-    /// Where it holds no routed experts.
+    /// If the file holds no routed experts.
     pub fn read(bytes: &[u8]) -> Result<Self, NpyError> {
         let size = Self::size_of(bytes)?;
         let from = if bytes.get(6) == Some(&1) { 10 } else { 12 };
         let dict = bytes.get(from..size).ok_or(NpyError::Truncated)?;
-        let Dict { descr, fortran_order, shape } = Dict::read(dict).ok_or(NpyError::Malformed)?;
+        let NpyDict { descr, fortran_order, shape } =
+            NpyDict::read(dict).ok_or(NpyError::Malformed)?;
         let Some(dtype) = Dtype::described(&descr) else {
             return Err(NpyError::Dtype { descr: String::from_utf8_lossy(&descr).into_owned() });
         };
@@ -103,16 +104,16 @@ impl Npy {
     }
 }
 
-/// The part of Python's literals that numpy writes there.
-struct Dict {
+/// The dict of a header.
+struct NpyDict {
     descr: Vec<u8>,
     fortran_order: bool,
     shape: Vec<usize>,
 }
 
-impl Dict {
+impl NpyDict {
     fn read(text: &[u8]) -> Option<Self> {
-        let mut reader = Reader { rest: text };
+        let mut reader = DictReader { rest: text };
         let (mut descr, mut fortran_order, mut shape) = (None, None, None);
         reader.expect(b'{')?;
         while !reader.accepts(b'}') {
@@ -137,11 +138,12 @@ impl Dict {
     }
 }
 
-struct Reader<'a> {
+/// Reads the subset of Python literals that numpy writes into headers.
+struct DictReader<'a> {
     rest: &'a [u8],
 }
 
-impl<'a> Reader<'a> {
+impl<'a> DictReader<'a> {
     fn space(&mut self) {
         self.rest = self.rest.trim_ascii_start();
     }
@@ -157,7 +159,7 @@ impl<'a> Reader<'a> {
         self.accepts(byte).then_some(())
     }
 
-    /// Without escapes, which numpy has no use for.
+    /// Reads a string. Escapes are malformed: numpy writes none.
     fn string(&mut self) -> Option<&'a [u8]> {
         self.space();
         let (&quote, behind) = self.rest.split_first()?;
@@ -170,7 +172,7 @@ impl<'a> Reader<'a> {
         Some(text)
     }
 
-    /// A string; or the list of a structured dtype, as it stands.
+    /// Reads a string, or the text of the list of a structured dtype.
     fn descr(&mut self) -> Option<Vec<u8>> {
         self.space();
         if self.rest.first() != Some(&b'[') {
@@ -206,7 +208,7 @@ impl<'a> Reader<'a> {
         Some(value)
     }
 
-    /// Of numbers that are not negative, with the `L` that Python 2 wrote or without.
+    /// Reads a tuple of integers ≥ 0. Python 2 wrote an `L` behind them.
     fn tuple(&mut self) -> Option<Vec<usize>> {
         self.expect(b'(')?;
         let mut numbers = Vec::new();

@@ -1,59 +1,65 @@
-//! A payload that is a JSON object, read from its text: `data`, `shape`, `start`, `dtype`, `encoding`, and whatever else.
+//! Reads a payload that is the JSON text of an object with `data`, `shape`, `start`, `dtype` and `encoding`. Other keys
+//! are ignored.
+//!
+//! Runs in a task, since it reads all of the text; `resolve.rs` calls it.
 
 use std::borrow::Cow;
 
-use offloop_grammar::{Stop, Text, Visit, read};
+use offloop_grammar::{JsonVisitor, ReadError, Text, read};
 
-use crate::payload::{PayloadError, Told, dtype_named};
-use crate::{Data, Encoding, Wire};
+use crate::payload::{Declared, PayloadError, dtype_named};
+use crate::{EncodedPayload, Encoding, PayloadData};
 
-/// A text that is the JSON of an object. `poll` is called every few microseconds of work.
+/// Reads the JSON text of an object. `poll` is called every few microseconds of work.
 ///
 /// # Errors
-/// Where it is no JSON, or no object of a payload; and those of `poll`.
+/// If the text is not JSON or not the object of a payload, and the errors of `poll`.
 pub fn object<E: From<PayloadError>>(
     json: &[u8],
     poll: impl FnMut() -> Result<(), E>,
-) -> Result<Wire, E> {
-    let mut reader = Reader { poll, seen: Everything::default() };
-    read(json, &mut reader).map_err(|stop| match stop {
-        Stop::Unexpected(offset) => PayloadError::Json { offset }.into(),
-        Stop::Visitor(error) => error,
+) -> Result<EncodedPayload, E> {
+    let mut visitor = ObjectVisitor { poll, fields: ObjectFields::default() };
+    read(json, &mut visitor).map_err(|stop| match stop {
+        ReadError::Unexpected(offset) => PayloadError::Json { offset }.into(),
+        ReadError::Visitor(error) => error,
     })?;
-    Ok(reader.seen.wire(json)?)
+    Ok(visitor.fields.payload(json)?)
 }
 
-/// The value of a key; the last of several counts.
+/// Value of a key. The last of duplicate keys wins.
 #[derive(Debug, Default)]
-enum Seen {
-    /// The key is absent, or its value null.
+enum FieldValue {
+    /// The key is absent or its value is null.
     #[default]
-    Nothing,
-    Text(Data),
+    Absent,
+    Text(PayloadData),
     Number(f64),
     Numbers(Vec<f64>),
+    /// A value of no use to any field.
     Other,
 }
 
-struct Reader<P> {
+struct ObjectVisitor<P> {
     poll: P,
-    seen: Everything,
+    fields: ObjectFields,
 }
 
-/// What is known of an object, up to where it was read.
+/// The fields read so far.
 #[derive(Default)]
-struct Everything {
+struct ObjectFields {
+    /// Open objects and arrays.
     depth: usize,
-    key: Key,
-    data: Seen,
-    shape: Seen,
-    start: Seen,
-    dtype: Seen,
-    encoding: Seen,
+    /// The latest key of the object itself.
+    name: FieldName,
+    data: FieldValue,
+    shape: FieldValue,
+    start: FieldValue,
+    dtype: FieldValue,
+    encoding: FieldValue,
 }
 
 #[derive(Clone, Copy, Default)]
-enum Key {
+enum FieldName {
     #[default]
     Other,
     Data,
@@ -63,65 +69,66 @@ enum Key {
     Encoding,
 }
 
-/// More numbers are no shape, however many there are.
+/// Most numbers kept of a list. A shape has three; four are enough to reject it.
 const MOST_NUMBERS: usize = 4;
 
-impl Everything {
-    fn wire(self, json: &[u8]) -> Result<Wire, PayloadError> {
+impl ObjectFields {
+    fn payload(self, json: &[u8]) -> Result<EncodedPayload, PayloadError> {
         let Self { data, shape, start, dtype, encoding, .. } = self;
-        let Seen::Text(data) = data else { return Err(PayloadError::Data) };
+        let FieldValue::Text(data) = data else { return Err(PayloadError::Data) };
         let encoding = match encoding {
-            Seen::Nothing => Encoding::Base64,
-            Seen::Text(name) => match name.of(json) {
+            FieldValue::Absent => Encoding::Base64,
+            FieldValue::Text(name) => match name.bytes(json) {
                 b"base64" => Encoding::Base64,
                 b"base85" => Encoding::Base85,
                 _ => return Err(PayloadError::Encoding),
             },
             _ => return Err(PayloadError::Encoding),
         };
-        let told = Told {
+        let declared = Declared {
             shape: match shape {
-                Seen::Nothing => None,
-                Seen::Numbers(numbers) => Some(numbers),
+                FieldValue::Absent => None,
+                FieldValue::Numbers(numbers) => Some(numbers),
                 _ => return Err(PayloadError::Shape),
             },
             start: match start {
-                Seen::Nothing => None,
-                Seen::Number(number) => Some(number),
+                FieldValue::Absent => None,
+                FieldValue::Number(number) => Some(number),
                 _ => return Err(PayloadError::Start),
             },
             dtype: match dtype {
-                Seen::Nothing => None,
-                Seen::Text(name) => Some(dtype_named(name.of(json))?),
+                FieldValue::Absent => None,
+                FieldValue::Text(name) => Some(dtype_named(name.bytes(json))?),
                 _ => return Err(PayloadError::Dtype { name: "no text".to_owned() }),
             },
         };
-        Ok(Wire { data, encoding, told, implied: Some(encoding.implied()) })
+        Ok(EncodedPayload { data, encoding, declared, implied: Some(encoding.implied()) })
     }
 
-    fn place(&mut self) -> Option<&mut Seen> {
-        match self.key {
-            Key::Other => None,
-            Key::Data => Some(&mut self.data),
-            Key::Shape => Some(&mut self.shape),
-            Key::Start => Some(&mut self.start),
-            Key::Dtype => Some(&mut self.dtype),
-            Key::Encoding => Some(&mut self.encoding),
+    /// Returns the field of the latest key; `None` for other keys.
+    fn field(&mut self) -> Option<&mut FieldValue> {
+        match self.name {
+            FieldName::Other => None,
+            FieldName::Data => Some(&mut self.data),
+            FieldName::Shape => Some(&mut self.shape),
+            FieldName::Start => Some(&mut self.start),
+            FieldName::Dtype => Some(&mut self.dtype),
+            FieldName::Encoding => Some(&mut self.encoding),
         }
     }
 
-    /// `seen` may be long, and is made only where somebody asks for it.
-    fn see(&mut self, seen: impl FnOnce() -> Seen) {
-        match (self.depth, self.place()) {
-            (1, Some(place)) => *place = seen(),
-            // Something other than numbers among them.
-            (2, Some(place)) => *place = Seen::Other,
+    /// Sets the field of the latest key. `value` runs only for a key of the object itself: a copy may be long.
+    fn set(&mut self, value: impl FnOnce() -> FieldValue) {
+        match (self.depth, self.field()) {
+            (1, Some(field)) => *field = value(),
+            // A list of a field holds something other than numbers.
+            (2, Some(field)) => *field = FieldValue::Other,
             _ => {}
         }
     }
 }
 
-impl<E, P: FnMut() -> Result<(), E>> Visit for Reader<P> {
+impl<E, P: FnMut() -> Result<(), E>> JsonVisitor for ObjectVisitor<P> {
     type Error = E;
 
     fn progress(&mut self, _: usize) -> Result<(), E> {
@@ -129,63 +136,64 @@ impl<E, P: FnMut() -> Result<(), E>> Visit for Reader<P> {
     }
 
     fn open(&mut self, is_object: bool, _: usize) -> Result<(), E> {
-        self.seen.see(|| if is_object { Seen::Other } else { Seen::Numbers(Vec::new()) });
-        self.seen.depth += 1;
+        self.fields
+            .set(|| if is_object { FieldValue::Other } else { FieldValue::Numbers(Vec::new()) });
+        self.fields.depth += 1;
         Ok(())
     }
 
     fn close(&mut self, _: usize) -> Result<(), E> {
-        self.seen.depth -= 1;
+        self.fields.depth -= 1;
         Ok(())
     }
 
     fn key(&mut self, text: Text<'_>) -> Result<(), E> {
-        if self.seen.depth != 1 {
+        if self.fields.depth != 1 {
             return Ok(());
         }
-        self.seen.key = match &*text.unescaped() {
-            b"data" => Key::Data,
-            b"shape" => Key::Shape,
-            b"start" => Key::Start,
-            b"dtype" => Key::Dtype,
-            b"encoding" => Key::Encoding,
-            _ => Key::Other,
+        self.fields.name = match &*text.unescaped() {
+            b"data" => FieldName::Data,
+            b"shape" => FieldName::Shape,
+            b"start" => FieldName::Start,
+            b"dtype" => FieldName::Dtype,
+            b"encoding" => FieldName::Encoding,
+            _ => FieldName::Other,
         };
         Ok(())
     }
 
     fn string(&mut self, text: Text<'_>) -> Result<(), E> {
-        self.seen.see(|| {
-            Seen::Text(match text.unescaped() {
-                Cow::Borrowed(_) => Data::At(text.range()),
-                Cow::Owned(bytes) => Data::Own(bytes),
+        self.fields.set(|| {
+            FieldValue::Text(match text.unescaped() {
+                Cow::Borrowed(_) => PayloadData::Range(text.range()),
+                Cow::Owned(bytes) => PayloadData::Unescaped(bytes),
             })
         });
         Ok(())
     }
 
     fn skips_integers(&self) -> bool {
-        2 < self.seen.depth
+        2 < self.fields.depth
     }
 
     fn number(&mut self, text: &[u8], _: usize) -> Result<(), E> {
-        if self.seen.depth == 0 || 2 < self.seen.depth {
+        if self.fields.depth == 0 || 2 < self.fields.depth {
             return Ok(());
         }
         let number =
             str::from_utf8(text).ok().and_then(|text| text.parse().ok()).unwrap_or(f64::NAN);
-        match (self.seen.depth, self.seen.place()) {
-            (2, Some(Seen::Numbers(numbers))) if numbers.len() < MOST_NUMBERS => {
+        match (self.fields.depth, self.fields.field()) {
+            (2, Some(FieldValue::Numbers(numbers))) if numbers.len() < MOST_NUMBERS => {
                 numbers.push(number);
             }
-            (1, Some(place)) => *place = Seen::Number(number),
+            (1, Some(field)) => *field = FieldValue::Number(number),
             _ => {}
         }
         Ok(())
     }
 
     fn literal(&mut self, value: Option<bool>, _: usize) -> Result<(), E> {
-        self.seen.see(|| if value.is_none() { Seen::Nothing } else { Seen::Other });
+        self.fields.set(|| if value.is_none() { FieldValue::Absent } else { FieldValue::Other });
         Ok(())
     }
 }

@@ -1,24 +1,27 @@
-//! Rows on their way from what they are written in to where they go, each byte once.
+//! Decodes rows to their places in a sample, each byte once, and fills the positions without rows.
+//!
+//! Runs in a task; `resolve.rs` and `turns.rs` call it.
 
 use std::ops::Range;
 
-use crate::chain::{Fill, Plan, Run};
+use crate::concat::{ExpertsPlan, Fill, Run};
 use crate::payload::{Payload, PayloadError};
 use crate::widen::widen;
 use crate::{Dtype, Shape};
 
-/// Bytes that are read between two polls; a multiple of three, as base64 is read best.
+/// Bytes decoded between two polls. A multiple of three: base64 decodes whole quanta fastest.
 const PIECE: usize = 3 << 18;
-/// What is not read to its place: small enough to stay in the cache.
+/// Bytes of the buffer for rows that are skipped or widened: it stays in the cache.
 const SCRATCH: usize = 24 << 10;
 
-/// Puts the rows of `payload` that `runs` name to their places in `out`, as `dtype`. `read` gives the payload's bytes one
-/// after the other, and fewer than are asked for at their end; `poll` is called every few microseconds of work.
+/// Decodes the rows of each run to its place in `out`, as `dtype`.
 ///
-/// All of the payload is read, so that what is wrong anywhere in it is found whatever of it is wanted.
+/// `read` fills its argument with the next bytes of the payload and returns how many it wrote; fewer than asked only at
+/// the end. `poll` is called every few microseconds of work. All of the payload is read, so malformed data is found even
+/// in rows that no run names.
 ///
 /// # Errors
-/// Those of `read` and `poll`; where there are more or fewer bytes than the payload tells.
+/// If the payload has more or fewer bytes than its shape needs, and the errors of `read` and `poll`.
 pub fn place<E: From<PayloadError>>(
     mut read: impl FnMut(&mut [u8]) -> Result<usize, E>,
     payload: &Payload,
@@ -29,7 +32,7 @@ pub fn place<E: From<PayloadError>>(
 ) -> Result<(), E> {
     let row = payload.shape.row_size(payload.dtype).unwrap_or_default();
     let mut scratch = vec![0; SCRATCH];
-    let mut source = Source { read: &mut read, poll: &mut poll, left: payload.skipped };
+    let mut source = RowSource { read: &mut read, poll: &mut poll, left: payload.skipped };
     source.skip(payload.skipped, &mut scratch, payload)?;
     source.left = payload.size();
     let mut at = 0;
@@ -54,14 +57,15 @@ pub fn place<E: From<PayloadError>>(
     source.end(payload)
 }
 
-struct Source<'a, R, P> {
+/// Reads a payload and counts its bytes.
+struct RowSource<'a, R, P> {
     read: &'a mut R,
     poll: &'a mut P,
-    /// Bytes that are promised.
+    /// Bytes that the shape still needs.
     left: usize,
 }
 
-impl<R, P, E> Source<'_, R, P>
+impl<R, P, E> RowSource<'_, R, P>
 where
     R: FnMut(&mut [u8]) -> Result<usize, E>,
     P: FnMut() -> Result<(), E>,
@@ -92,7 +96,7 @@ where
         Ok(())
     }
 
-    /// Nothing may be behind the last row.
+    /// Fails if there are bytes behind the last row.
     fn end(&mut self, payload: &Payload) -> Result<(), E> {
         if (self.read)(&mut [0])? == 0 {
             return Ok(());
@@ -102,20 +106,20 @@ where
     }
 }
 
-/// Fills the positions of `plan` that no turn has, in `out`, where the rows of all turns are. `poll` is called every few
-/// microseconds of work.
+/// Fills the positions of `plan` that no turn covers. `out` already holds the rows of all turns. `poll` is called every
+/// few microseconds of work.
 ///
 /// # Errors
-/// Those of `poll`.
+/// The errors of `poll`.
 pub fn fill<E>(
-    plan: &Plan,
+    plan: &ExpertsPlan,
     out: &mut [u8],
     mut poll: impl FnMut() -> Result<(), E>,
 ) -> Result<(), E> {
     let row = plan.shape.row_size(plan.dtype).unwrap_or_default();
     for (positions, fill) in &plan.fills {
         let place = bytes_of(positions.clone(), plan.shape, plan.dtype);
-        // At the start there is no row before.
+        // Position 0 has no row before it, so repeating fills it with zeros.
         let value = match fill {
             Fill::Repeat if row <= place.start => {
                 repeat(out, row, place, &mut poll)?;
@@ -136,7 +140,7 @@ pub fn fill<E>(
     Ok(())
 }
 
-/// The row before `place`, in all of that: first in one piece of it, which is then copied.
+/// Repeats the row before `place` in all of `place`. Each copy doubles the rows that the next one copies.
 fn repeat<E>(
     out: &mut [u8],
     row: usize,
@@ -147,7 +151,7 @@ fn repeat<E>(
     let mut filled = row;
     while start + filled < place.end {
         poll()?;
-        // Whole rows, as many as there are already; no more than a piece, or one.
+        // Copies whole rows: at most those already there, and at most one piece or one row.
         let most = filled.min(PIECE.next_multiple_of(row.max(1)));
         let len = most.min(place.end - start - filled);
         out.copy_within(start..start + len, start + filled);

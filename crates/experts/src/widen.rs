@@ -1,8 +1,8 @@
-//! Elements of one kind as those of another that holds them.
+//! Widens elements to a larger dtype. Runs in a task; `place.rs` calls it.
 
 use crate::Dtype;
 
-/// Writes the elements of `from` to `to`, which has room for as many. Where the one kind does not hold the other, nothing is written.
+/// Writes the elements of `from` to `to`, which has room for them. Writes nothing if `to_dtype` does not hold `from_dtype`.
 pub fn widen(from: &[u8], from_dtype: Dtype, to: &mut [u8], to_dtype: Dtype) {
     use Dtype::{Int8, Int16, Int32, Uint8, Uint16};
     match (from_dtype, to_dtype) {

@@ -1,10 +1,10 @@
-//! The forms of payloads, and what is wrong with others.
+//! Formats of payloads, and the errors of malformed ones.
 
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "a panic is how a test fails")]
 
 use offloop_experts::{
-    Base85Error, Base85Reader, Bytes, Data, Dtype, Encoding, Hints, NpyError, Payload,
-    PayloadError, Shape, Told, base85_len, head_size, is_object, payload, text,
+    Base85Error, Base85Reader, Declared, Dtype, Encoding, Hints, NpyError, Payload, PayloadData,
+    PayloadError, PayloadHead, Shape, base85_len, head_size, is_object, payload, text,
 };
 use proptest::prelude::*;
 
@@ -26,7 +26,7 @@ fn dict(descr: &str, order: &str, shape: &str) -> String {
     format!("{{'descr': '{descr}', 'fortran_order': {order}, 'shape': {shape}, }}")
 }
 
-fn object(json: &[u8]) -> Result<offloop_experts::Wire, PayloadError> {
+fn object(json: &[u8]) -> Result<offloop_experts::EncodedPayload, PayloadError> {
     offloop_experts::object(json, || Ok(()))
 }
 
@@ -34,8 +34,8 @@ const NOTHING: Hints = Hints { layers: None, topk: None, dtype: None, start: Non
 
 fn judge(file: &[u8], elements: usize) -> Result<Option<Payload>, PayloadError> {
     let head = file.get(..head_size(&file[..file.len().min(12)])?).unwrap_or(file);
-    let bytes = Bytes { head, size: file.len() + elements, is_exact: true };
-    payload(bytes, &Told::default(), &NOTHING, None)
+    let bytes = PayloadHead { bytes: head, size: file.len() + elements, is_exact: true };
+    payload(bytes, &Declared::default(), &NOTHING, None)
 }
 
 #[test]
@@ -108,8 +108,8 @@ fn files_of_something_else() {
 #[test]
 fn shapes_are_believed_when_the_bytes_are_there() {
     let judge = |shape: &[f64], size, is_exact| {
-        let told = Told { shape: Some(shape.to_vec()), dtype: None, start: Some(3.0) };
-        payload(Bytes { head: &[], size, is_exact }, &told, &NOTHING, Some(Dtype::Uint8))
+        let declared = Declared { shape: Some(shape.to_vec()), dtype: None, start: Some(3.0) };
+        payload(PayloadHead { bytes: &[], size, is_exact }, &declared, &NOTHING, Some(Dtype::Uint8))
     };
     assert_eq!(judge(&[2.0, 3.0, 4.0], 24, true).unwrap().unwrap().start, 3);
     assert_eq!(judge(&[2.0, 3.0, 4.0], 30, false), Ok(None));
@@ -141,40 +141,48 @@ fn shapes_are_believed_when_the_bytes_are_there() {
 
 #[test]
 fn what_is_told_and_what_is_hinted() {
-    let judge = |told: &Told, hints: &Hints, size| {
-        payload(Bytes { head: &[], size, is_exact: true }, told, hints, Some(Dtype::Int32))
+    let judge = |declared: &Declared, hints: &Hints, size| {
+        payload(
+            PayloadHead { bytes: &[], size, is_exact: true },
+            declared,
+            hints,
+            Some(Dtype::Int32),
+        )
     };
-    let told = Told { shape: Some(vec![1.0, 2.0, 2.0]), ..Told::default() };
+    let declared = Declared { shape: Some(vec![1.0, 2.0, 2.0]), ..Declared::default() };
     let hints = Hints { layers: Some(2), topk: Some(2), dtype: Some(Dtype::Uint8), start: Some(5) };
-    let found = judge(&told, &hints, 4).unwrap().unwrap();
+    let found = judge(&declared, &hints, 4).unwrap().unwrap();
     assert_eq!((found.dtype, found.start), (Dtype::Uint8, 5));
-    assert_eq!(judge(&Told::default(), &hints, 12).unwrap().unwrap().shape.rows, 3);
+    assert_eq!(judge(&Declared::default(), &hints, 12).unwrap().unwrap().shape.rows, 3);
     assert_eq!(
-        judge(&Told::default(), &hints, 13),
+        judge(&Declared::default(), &hints, 13),
         Err(PayloadError::Rows { is: 13, row: Some(4) })
     );
     let layers = Hints { layers: Some(3), ..hints };
-    assert_eq!(judge(&told, &layers, 4), Err(PayloadError::Layers { told: 2, hinted: 3 }));
+    assert_eq!(judge(&declared, &layers, 4), Err(PayloadError::Layers { declared: 2, hinted: 3 }));
     let topk = Hints { topk: Some(3), ..hints };
-    assert_eq!(judge(&told, &topk, 4), Err(PayloadError::Topk { told: 2, hinted: 3 }));
-    assert_eq!(judge(&Told::default(), &NOTHING, 4), Err(PayloadError::Unknown));
-    let start = |start| judge(&Told { start: Some(start), ..told.clone() }, &hints, 4);
+    assert_eq!(judge(&declared, &topk, 4), Err(PayloadError::Topk { declared: 2, hinted: 3 }));
+    assert_eq!(judge(&Declared::default(), &NOTHING, 4), Err(PayloadError::Unknown));
+    let start = |start| judge(&Declared { start: Some(start), ..declared.clone() }, &hints, 4);
     assert_eq!(start(7.0).unwrap().unwrap().start, 7);
     for wrong in [-1.0, 0.5, f64::NAN, f64::INFINITY, 9_007_199_254_740_992.0] {
         assert_eq!(start(wrong), Err(PayloadError::Start));
     }
     let none = Hints { layers: Some(0), topk: Some(2), ..NOTHING };
-    assert_eq!(judge(&Told::default(), &none, 0).unwrap().unwrap().shape.rows, 0);
-    assert_eq!(judge(&Told::default(), &none, 4), Err(PayloadError::Rows { is: 4, row: Some(0) }));
+    assert_eq!(judge(&Declared::default(), &none, 0).unwrap().unwrap().shape.rows, 0);
+    assert_eq!(
+        judge(&Declared::default(), &none, 4),
+        Err(PayloadError::Rows { is: 4, row: Some(0) })
+    );
 }
 
 #[test]
 fn texts_that_tell_their_shape() {
     let wire = text(b"nrlre1:int8:3x1x2:AAEC").unwrap();
-    assert_eq!(wire.data.of(b"nrlre1:int8:3x1x2:AAEC"), b"AAEC");
-    assert_eq!(wire.told.shape, Some(vec![3.0, 1.0, 2.0]));
-    assert_eq!(wire.told.dtype, Some(Dtype::Int8));
-    assert_eq!(text(b"nrlre2:int8:1x1x1:AA==").unwrap().told, Told::default());
+    assert_eq!(wire.data.bytes(b"nrlre1:int8:3x1x2:AAEC"), b"AAEC");
+    assert_eq!(wire.declared.shape, Some(vec![3.0, 1.0, 2.0]));
+    assert_eq!(wire.declared.dtype, Some(Dtype::Int8));
+    assert_eq!(text(b"nrlre2:int8:1x1x1:AA==").unwrap().declared, Declared::default());
     for (wrong, error) in [
         ("nrlre1:", PayloadError::Nrlre),
         ("nrlre1:int8:1x1x1", PayloadError::Nrlre),
@@ -196,20 +204,20 @@ fn texts_of_objects() {
         br#"{"data":"AQ\u0049D\/","shape":[1,1,3],"start":2,"dtype":"uint16","more":{"data":[1]}}"#,
     );
     let wire = wire.unwrap();
-    assert_eq!(wire.data, Data::Own(b"AQID/".to_vec()));
+    assert_eq!(wire.data, PayloadData::Unescaped(b"AQID/".to_vec()));
     assert_eq!(wire.encoding, Encoding::Base64);
-    let told =
-        Told { shape: Some(vec![1.0, 1.0, 3.0]), dtype: Some(Dtype::Uint16), start: Some(2.0) };
-    assert_eq!(wire.told, told);
+    let declared =
+        Declared { shape: Some(vec![1.0, 1.0, 3.0]), dtype: Some(Dtype::Uint16), start: Some(2.0) };
+    assert_eq!(wire.declared, declared);
     let nulls =
         object(br#"{"d\u0061ta":"","start":null,"dtype":null,"shape":null,"encoding":"base85"}"#)
             .unwrap();
-    assert_eq!((nulls.told, nulls.implied), (Told::default(), Some(Dtype::Int32)));
+    assert_eq!((nulls.declared, nulls.implied), (Declared::default(), Some(Dtype::Int32)));
     let twice =
         object(br#"{"data":1,"shape":7,"data":"a","shape":[1],"start":"x","start":0}"#).unwrap();
     assert_eq!(
-        (twice.data, twice.told.shape, twice.told.start),
-        (Data::At(28..29), Some(vec![1.0]), Some(0.0))
+        (twice.data, twice.declared.shape, twice.declared.start),
+        (PayloadData::Range(28..29), Some(vec![1.0]), Some(0.0))
     );
     for (wrong, error) in [
         (r#"{"data":"A""#, PayloadError::Json { offset: 11 }),
@@ -251,7 +259,7 @@ fn read85(text: &[u8], size: usize) -> Result<Vec<u8>, Base85Error> {
 const CHARACTERS: &[u8; 85] =
     b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz!#$%&()*+-;<=>?@^_`{|}~";
 
-/// As Python's `b85encode` does it: padded with zeros, and as many characters cut off.
+/// Encodes as Python's `b85encode` does: pads with zeros, then cuts as many characters off.
 fn encode85(bytes: &[u8]) -> Vec<u8> {
     let mut text = Vec::new();
     for group in bytes.chunks(4) {
@@ -291,7 +299,7 @@ fn text_that_is_not_base85() {
     assert_eq!(read85(b"01234\"", 4), Err(Base85Error::LoneCharacter { offset: 6 }));
     assert_eq!(read85(b"01234,0", 4), Err(Base85Error::InvalidCharacter { offset: 5 }));
     assert_eq!(read85(b"01234~~~~~", 4), Err(Base85Error::Overflow { offset: 5 }));
-    // Python's b85decode: `|NsC0` is the most that fits.
+    // `|NsC0` is the largest group that Python's b85decode accepts.
     assert_eq!(read85(b"|NsC0", 4).unwrap(), [0xff; 4]);
     assert_eq!(read85(b"|NsC1", 4), Err(Base85Error::Overflow { offset: 0 }));
 }

@@ -1,15 +1,15 @@
-//! Whether bytes are JSON, exactly as `JSON.parse` of their text would say.
+//! Validates JSON exactly as `JSON.parse` does. Runs on any thread; `json` and the tests of other crates call it.
 
 use std::convert::Infallible;
 use std::error::Error;
 use std::fmt;
 
-use crate::read::{Stop, Visit, read};
+use crate::read::{JsonVisitor, ReadError, read};
 
-/// Bytes that are no JSON.
+/// Not valid JSON.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CheckError {
-    /// The first byte at which no JSON can go on so, or how many there are where it ends too early.
+    /// The first invalid byte, or the length of a text that ends too early.
     pub offset: usize,
 }
 
@@ -21,15 +21,18 @@ impl fmt::Display for CheckError {
 
 impl Error for CheckError {}
 
+/// Validates that `json` is one JSON value in UTF-8. White space may surround it.
+///
 /// # Errors
-/// Where `json` is not one JSON value in UTF-8, with white space around it or not.
+/// The offset at which `json` is invalid.
 pub fn check(json: &[u8]) -> Result<(), CheckError> {
-    read(json, &mut Nobody).map_err(|Stop::Unexpected(offset)| CheckError { offset })
+    read(json, &mut Ignore).map_err(|ReadError::Unexpected(offset)| CheckError { offset })
 }
 
-struct Nobody;
+/// Ignores every token.
+struct Ignore;
 
-impl Visit for Nobody {
+impl JsonVisitor for Ignore {
     type Error = Infallible;
 
     fn skips_integers(&self) -> bool {

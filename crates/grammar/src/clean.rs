@@ -1,10 +1,15 @@
-//! How far a string goes on with nothing to be looked at: eight bytes at a time, then vectors of them.
+//! Finds the next byte of a string that needs a look: a quote, a backslash or a control character. Runs on any thread;
+//! the readers of JSON call it for every string.
+//!
+//! The first 32 bytes are read as words of eight, since most strings end there. The others are read as vectors.
 
-/// How many bytes of `text` stand before one that ends a string, begins an escape, or may not stand in one, and whether
-/// all of those are ASCII.
+#[cfg(target_arch = "x86_64")]
+use offloop_cpu::InstructionSet;
+
+/// Returns the number of bytes before the first quote, backslash or control character, and whether all of them are
+/// ASCII.
 #[must_use]
 pub fn clean(text: &[u8]) -> (usize, bool) {
-    // Most strings end here.
     let (start, rest) = text.split_at_checked(NEAR).unwrap_or((text, &[]));
     let (near, is_ascii) = clean_words(start);
     if near < NEAR {
@@ -22,6 +27,7 @@ fn is_odd(byte: u8) -> bool {
     byte == b'"' || byte == b'\\' || byte < b' '
 }
 
+/// Reads words of eight bytes, then single bytes.
 fn clean_words(text: &[u8]) -> (usize, bool) {
     let (words, rest) = text.as_chunks::<8>();
     let mut high = 0;
@@ -43,7 +49,8 @@ fn clean_words(text: &[u8]) -> (usize, bool) {
 const LOWS: u64 = 0x0101_0101_0101_0101;
 const HIGHS: u64 = LOWS << 7;
 
-/// The lowest bit set is the highest of the first odd byte. Borrows set bits wrongly, but only above it.
+/// Returns a word whose lowest set bit is the highest bit of the first odd byte. Borrows set wrong bits only above that
+/// one.
 fn odd_bytes(word: u64) -> u64 {
     let quotes = word ^ (LOWS * 0x22);
     let escapes = word ^ (LOWS * 0x5c);
@@ -53,11 +60,11 @@ fn odd_bytes(word: u64) -> u64 {
     (controls | quotes | escapes) & HIGHS
 }
 
-/// Of blocks that are clean as a whole.
+/// Returns the bytes of the blocks before the first odd byte, and whether all of them are ASCII.
 #[cfg(target_arch = "x86_64")]
 fn clean_blocks(text: &[u8]) -> (usize, bool) {
-    if BLOCK <= text.len() && std::arch::is_x86_feature_detected!("avx2") {
-        // SAFETY: this machine has AVX2.
+    if BLOCK <= text.len() && InstructionSet::Avx2.is_available() {
+        // SAFETY: the processor has AVX2.
         return unsafe { clean_blocks_avx2(text) };
     }
     count_blocks(text)
@@ -68,16 +75,16 @@ fn clean_blocks(text: &[u8]) -> (usize, bool) {
     count_blocks(text)
 }
 
-/// Compiled for vectors of 32 bytes instead of 16.
+/// Does what [`count_blocks`] does, compiled for vectors of 32 bytes instead of 16.
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx2")]
 fn clean_blocks_avx2(text: &[u8]) -> (usize, bool) {
     count_blocks(text)
 }
 
-/// Without a branch for each byte, so that compilers make vectors of it.
+/// Reads whole blocks. It has no branch for a byte, so that compilers vectorise it.
 #[inline(always)]
-#[allow(clippy::inline_always, reason = "it is to be compiled with the features of its caller")]
+#[allow(clippy::inline_always, reason = "it must be compiled with the CPU features of its caller")]
 fn count_blocks(text: &[u8]) -> (usize, bool) {
     let (blocks, _) = text.as_chunks::<BLOCK>();
     let mut high = 0;

@@ -1,14 +1,17 @@
-//! Arrays of integers, 64 bytes at a time: what is a digit, a comma and so on is told by masks, and how they may follow each
-//! other by shifts of those.
+//! Skips integers of an array, 64 bytes at a time. Runs on any thread; the reader calls it where a visitor only counts.
+//!
+//! A mask holds one bit for each byte of a block that is a digit, a comma and so on. Shifted masks tell whether each
+//! byte may follow the one before.
 
-/// How many bytes of whole integers, each with its comma, stand at the start of `text`, which is where a number of an array
-/// begins; and how many integers that are. Between them may be one space. Blocks in which there is anything else are not
-/// looked at further: what that is, is for others to say.
+/// Returns the bytes and the number of the integers at the start of `text`. Each of them ends with a comma.
+///
+/// `text` begins where a number of an array begins. One space may stand before each integer. The first block with any
+/// other byte ends the search, so the caller reads that block token by token.
 #[must_use]
 pub fn integers(text: &[u8]) -> (usize, usize) {
     let (blocks, _) = text.as_chunks::<BLOCK>();
     let (mut len, mut count) = (0, 0);
-    // As if a comma stood before.
+    // The first integer may begin as if a comma stood before it.
     let mut before = Masks { commas: HIGHEST, ..Masks::default() };
     for (index, block) in blocks.iter().enumerate() {
         let mut masks = Masks::of(block);
@@ -27,7 +30,7 @@ pub fn integers(text: &[u8]) -> (usize, usize) {
 const BLOCK: usize = 64;
 const HIGHEST: u64 = 1 << 63;
 
-/// A bit for each byte of a block, the first lowest.
+/// Masks of a block: one bit for each byte, the lowest for the first.
 #[derive(Clone, Copy, Default)]
 struct Masks {
     digits: u64,
@@ -35,12 +38,12 @@ struct Masks {
     commas: u64,
     spaces: u64,
     signs: u64,
-    /// Zeros that begin a number.
+    /// Zeros that are the first digit of a number.
     leading: u64,
 }
 
 impl Masks {
-    /// Whether integers of an array may go on so behind `before`.
+    /// Returns whether the block continues integers of an array behind the block `before`.
     fn follow(&mut self, before: &Self) -> bool {
         let &mut Self { digits, zeros, commas, spaces, signs, .. } = self;
         let behind = |bits: u64, earlier: u64| bits << 1 | earlier >> 63;
@@ -65,7 +68,7 @@ impl Masks {
 impl Masks {
     #[inline]
     fn of(block: &[u8; BLOCK]) -> Self {
-        // SAFETY: every x86-64 has SSE2.
+        // SAFETY: every x86-64 processor has SSE2.
         unsafe { Self::of_sse2(block) }
     }
 
@@ -80,7 +83,7 @@ impl Masks {
         let mut masks = Self::default();
         let (quarters, _) = block.as_chunks::<16>();
         for (index, quarter) in quarters.iter().enumerate() {
-            // SAFETY: 16 bytes, wherever they stand.
+            // SAFETY: `quarter` has 16 bytes, and the load needs no alignment.
             let bytes = unsafe { _mm_loadu_si128(quarter.as_ptr().cast()) };
             let mask = |found| u64::from(_mm_movemask_epi8(found) as u32) << (index * 16);
             let is = |byte: u8| mask(_mm_cmpeq_epi8(bytes, _mm_set1_epi8(byte.cast_signed())));
@@ -116,7 +119,7 @@ impl Masks {
 mod tests {
     use super::*;
 
-    /// Byte by byte: where the integers end that are followed by a comma.
+    /// Reads byte by byte to the last integer that ends with a comma.
     fn naive(text: &[u8]) -> (usize, usize) {
         let (mut len, mut count, mut rest) = (0, 0, text);
         loop {

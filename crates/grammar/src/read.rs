@@ -1,118 +1,129 @@
-//! JSON read as its grammar has it. A stack of bits instead of the machine's: depth is bounded by memory.
+//! Reads JSON token by token. Runs on any thread; every crate that reads JSON implements [`JsonVisitor`].
+//!
+//! A stack of bits takes the place of recursion, so memory bounds the depth.
 
 use std::borrow::Cow;
 use std::ops::Range;
 
+use crate::bits::BitStack;
 use crate::clean::clean;
 use crate::integers::integers;
 use crate::unescape::unescaped;
 
-/// Is told what a text holds, in its order, and at which byte it begins. Its errors end the reading.
-#[allow(clippy::missing_errors_doc, reason = "they are whatever the visitor makes of them")]
-pub trait Visit {
+/// Receives the tokens of a text, in its order. An error of a visitor ends the reading.
+#[allow(clippy::missing_errors_doc, reason = "each visitor has errors of its own")]
+pub trait JsonVisitor {
     type Error;
 
+    /// Begins an object or an array. `at` is the offset of its bracket.
     fn open(&mut self, _is_object: bool, _at: usize) -> Result<(), Self::Error> {
         Ok(())
     }
 
-    /// `end` is behind the bracket.
+    /// Ends an object or an array. `end` is the offset behind its bracket.
     fn close(&mut self, _end: usize) -> Result<(), Self::Error> {
         Ok(())
     }
 
+    /// Receives a key of the innermost object.
     fn key(&mut self, _text: Text<'_>) -> Result<(), Self::Error> {
         Ok(())
     }
 
+    /// Receives a string that is a value.
     fn string(&mut self, _text: Text<'_>) -> Result<(), Self::Error> {
         Ok(())
     }
 
+    /// Receives a number and its offset.
     fn number(&mut self, _text: &[u8], _at: usize) -> Result<(), Self::Error> {
         Ok(())
     }
 
-    /// Whether integers may be told by their number alone, as [`Self::integers`].
+    /// Returns whether the visitor only counts integers: [`Self::integers`] may then replace [`Self::number`].
     fn skips_integers(&self) -> bool {
         false
     }
 
-    /// So many of an array, one behind the other.
+    /// Skips `count` integers of an array.
     fn integers(&mut self, _count: usize) -> Result<(), Self::Error> {
         Ok(())
     }
 
-    /// All up to this byte has been read: told at least every [`PROGRESS`] bytes.
+    /// Receives how far the text was read, at least once every [`PROGRESS`] bytes.
     fn progress(&mut self, _at: usize) -> Result<(), Self::Error> {
         Ok(())
     }
 
-    /// `None` for `null`.
+    /// Receives `true`, `false`, or `None` for `null`.
     fn literal(&mut self, _value: Option<bool>, _at: usize) -> Result<(), Self::Error> {
         Ok(())
     }
 }
 
-/// What stands between the quotes of a string.
+/// A string without its quotes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Text<'a> {
+    /// The bytes in the text, escapes included.
     pub bytes: &'a [u8],
-    /// Its first byte.
+    /// The offset of its first byte.
     pub at: usize,
     pub has_escapes: bool,
 }
 
 impl<'a> Text<'a> {
-    /// As [`unescaped`].
+    /// Returns the string without its escapes: see [`unescaped`].
     #[must_use]
     pub fn unescaped(self) -> Cow<'a, [u8]> {
         if self.has_escapes { unescaped(self.bytes).into() } else { self.bytes.into() }
     }
 
+    /// Returns the range of the bytes in the text.
     #[must_use]
     pub fn range(self) -> Range<usize> {
         self.at..self.at + self.bytes.len()
     }
 }
 
-/// Why a text is not read to its end.
+/// Why a text was not read to its end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Stop<E> {
-    /// No JSON goes on so at this byte.
+pub enum ReadError<E> {
+    /// The text is invalid at this offset.
     Unexpected(usize),
+    /// The error of the visitor.
     Visitor(E),
 }
 
-/// Reads one JSON value in UTF-8, with white space around it or not.
+/// Reads one JSON value in UTF-8. White space may surround it.
 ///
 /// # Errors
-/// Where it is none, and those of the visitor.
-pub fn read<V: Visit>(json: &[u8], visitor: &mut V) -> Result<(), Stop<V::Error>> {
-    Reader { text: json, at: 0, told: 0, stack: Stack::default(), visitor }.document()
+/// Invalid JSON, and the errors of the visitor.
+pub fn read<V: JsonVisitor>(json: &[u8], visitor: &mut V) -> Result<(), ReadError<V::Error>> {
+    TokenReader { text: json, at: 0, reported: 0, stack: BitStack::default(), visitor }.document()
 }
 
-/// Bytes of text, some microseconds of work.
+/// Bytes of text between two reports of progress: some microseconds of work.
 pub const PROGRESS: usize = 32 << 10;
 
-struct Reader<'a, 'v, V> {
+/// Reads one document.
+struct TokenReader<'a, 'v, V> {
     text: &'a [u8],
     at: usize,
-    /// What the visitor was told last.
-    told: usize,
-    stack: Stack,
+    /// The offset that the visitor last received as progress.
+    reported: usize,
+    stack: BitStack,
     visitor: &'v mut V,
 }
 
-impl<'a, V: Visit> Reader<'a, '_, V> {
-    fn document(&mut self) -> Result<(), Stop<V::Error>> {
+impl<'a, V: JsonVisitor> TokenReader<'a, '_, V> {
+    fn document(&mut self) -> Result<(), ReadError<V::Error>> {
         loop {
-            self.tell()?;
+            self.report_progress()?;
             self.space();
             self.skip_integers()?;
             match self.peek() {
                 Some(b'{') => {
-                    self.visitor.open(true, self.at).map_err(Stop::Visitor)?;
+                    self.visitor.open(true, self.at).map_err(ReadError::Visitor)?;
                     self.at += 1;
                     self.space();
                     if self.peek() != Some(b'}') {
@@ -123,7 +134,7 @@ impl<'a, V: Visit> Reader<'a, '_, V> {
                     self.close()?;
                 }
                 Some(b'[') => {
-                    self.visitor.open(false, self.at).map_err(Stop::Visitor)?;
+                    self.visitor.open(false, self.at).map_err(ReadError::Visitor)?;
                     self.at += 1;
                     self.space();
                     if self.peek() != Some(b']') {
@@ -140,8 +151,8 @@ impl<'a, V: Visit> Reader<'a, '_, V> {
         }
     }
 
-    /// What closes containers, up to where the next value is awaited; true at the end.
-    fn behind_value(&mut self) -> Result<bool, Stop<V::Error>> {
+    /// Closes containers up to the next value. Returns true at the end of the document.
+    fn behind_value(&mut self) -> Result<bool, ReadError<V::Error>> {
         loop {
             self.space();
             let Some(is_object) = self.stack.last() else {
@@ -168,33 +179,33 @@ impl<'a, V: Visit> Reader<'a, '_, V> {
     }
 
     #[inline]
-    fn tell(&mut self) -> Result<(), Stop<V::Error>> {
-        if self.at - self.told < PROGRESS {
+    fn report_progress(&mut self) -> Result<(), ReadError<V::Error>> {
+        if self.at - self.reported < PROGRESS {
             return Ok(());
         }
-        self.told = self.at;
-        self.visitor.progress(self.at).map_err(Stop::Visitor)
+        self.reported = self.at;
+        self.visitor.progress(self.at).map_err(ReadError::Visitor)
     }
 
-    fn close(&mut self) -> Result<(), Stop<V::Error>> {
+    fn close(&mut self) -> Result<(), ReadError<V::Error>> {
         self.at += 1;
-        self.visitor.close(self.at).map_err(Stop::Visitor)
+        self.visitor.close(self.at).map_err(ReadError::Visitor)
     }
 
-    fn key(&mut self) -> Result<(), Stop<V::Error>> {
+    fn key(&mut self) -> Result<(), ReadError<V::Error>> {
         self.byte(b'"')?;
         let text = self.string()?;
-        self.visitor.key(text).map_err(Stop::Visitor)?;
+        self.visitor.key(text).map_err(ReadError::Visitor)?;
         self.space();
         self.byte(b':')
     }
 
-    fn scalar(&mut self) -> Result<(), Stop<V::Error>> {
+    fn scalar(&mut self) -> Result<(), ReadError<V::Error>> {
         match self.peek() {
             Some(b'"') => {
                 self.at += 1;
                 let text = self.string()?;
-                self.visitor.string(text).map_err(Stop::Visitor)
+                self.visitor.string(text).map_err(ReadError::Visitor)
             }
             Some(b'-' | b'0'..=b'9') => self.numbers(),
             Some(b't') => self.literal(b"true", Some(true)),
@@ -204,16 +215,16 @@ impl<'a, V: Visit> Reader<'a, '_, V> {
         }
     }
 
-    fn unexpected(&self) -> Stop<V::Error> {
-        Stop::Unexpected(self.at)
+    fn unexpected(&self) -> ReadError<V::Error> {
+        ReadError::Unexpected(self.at)
     }
 
     fn from(&self, start: usize) -> &'a [u8] {
         self.text.get(start..self.at).unwrap_or_default()
     }
 
-    /// Up to its closing quote, which it goes behind.
-    fn string(&mut self) -> Result<Text<'a>, Stop<V::Error>> {
+    /// Reads the rest of a string and its closing quote.
+    fn string(&mut self) -> Result<Text<'a>, ReadError<V::Error>> {
         let at = self.at;
         let mut has_escapes = false;
         loop {
@@ -234,10 +245,10 @@ impl<'a, V: Visit> Reader<'a, '_, V> {
         }
     }
 
-    /// Goes to the first byte that ends a string, begins an escape, or may not stand there: what is no UTF-8 as well.
-    fn clean(&mut self) -> Result<(), Stop<V::Error>> {
+    /// Skips characters up to a quote, an escape, a control character or invalid UTF-8.
+    fn clean(&mut self) -> Result<(), ReadError<V::Error>> {
         loop {
-            self.tell()?;
+            self.report_progress()?;
             let rest = self.text.get(self.at..).unwrap_or_default();
             let window = rest.get(..PROGRESS).unwrap_or(rest);
             let (len, is_ascii) = clean(window);
@@ -251,14 +262,14 @@ impl<'a, V: Visit> Reader<'a, '_, V> {
                 continue;
             };
             self.at += error.valid_up_to();
-            // A character may go on in the next window.
+            // The next window may hold the rest of a character.
             if part.len() < PROGRESS || error.error_len().is_some() || error.valid_up_to() == 0 {
                 return Err(self.unexpected());
             }
         }
     }
 
-    fn escape(&mut self) -> Result<(), Stop<V::Error>> {
+    fn escape(&mut self) -> Result<(), ReadError<V::Error>> {
         match self.peek() {
             Some(b'"' | b'\\' | b'/' | b'b' | b'f' | b'n' | b'r' | b't') => self.at += 1,
             Some(b'u') => {
@@ -272,9 +283,9 @@ impl<'a, V: Visit> Reader<'a, '_, V> {
         Ok(())
     }
 
-    /// Integers of an array that nobody wants one by one, but for the last few.
+    /// Skips integers of an array where the visitor only counts them. Leaves the last few.
     #[inline]
-    fn skip_integers(&mut self) -> Result<(), Stop<V::Error>> {
+    fn skip_integers(&mut self) -> Result<(), ReadError<V::Error>> {
         let is_number = matches!(self.peek(), Some(b'-' | b'0'..=b'9'));
         if !is_number || self.stack.last() != Some(false) || !self.visitor.skips_integers() {
             return Ok(());
@@ -287,32 +298,32 @@ impl<'a, V: Visit> Reader<'a, '_, V> {
                 return Ok(());
             }
             self.at += len;
-            self.visitor.integers(count).map_err(Stop::Visitor)?;
-            self.tell()?;
-            // What is behind the comma.
+            self.visitor.integers(count).map_err(ReadError::Visitor)?;
+            self.report_progress()?;
+            // One space may follow the comma.
             if self.peek() == Some(b' ') {
                 self.at += 1;
             }
         }
     }
 
-    /// One; and in an array, all that follow each other with nothing but a comma between.
-    fn numbers(&mut self) -> Result<(), Stop<V::Error>> {
+    /// Reads one number. In an array it reads on while only a comma stands between two numbers.
+    fn numbers(&mut self) -> Result<(), ReadError<V::Error>> {
         let is_array = self.stack.last() == Some(false);
         loop {
             let start = self.at;
             self.number()?;
-            self.visitor.number(self.from(start), start).map_err(Stop::Visitor)?;
+            self.visitor.number(self.from(start), start).map_err(ReadError::Visitor)?;
             match self.text.get(self.at..) {
                 Some([b',', b'-' | b'0'..=b'9', ..]) if is_array => self.at += 1,
                 _ => return Ok(()),
             }
-            self.tell()?;
+            self.report_progress()?;
         }
     }
 
     #[inline]
-    fn number(&mut self) -> Result<(), Stop<V::Error>> {
+    fn number(&mut self) -> Result<(), ReadError<V::Error>> {
         if let Some(len) = short_integer(self.text.get(self.at..).unwrap_or_default()) {
             self.at += len;
             return Ok(());
@@ -320,7 +331,7 @@ impl<'a, V: Visit> Reader<'a, '_, V> {
         self.any_number()
     }
 
-    fn any_number(&mut self) -> Result<(), Stop<V::Error>> {
+    fn any_number(&mut self) -> Result<(), ReadError<V::Error>> {
         if self.peek() == Some(b'-') {
             self.at += 1;
         }
@@ -343,8 +354,8 @@ impl<'a, V: Visit> Reader<'a, '_, V> {
         Ok(())
     }
 
-    /// One at least.
-    fn digits(&mut self) -> Result<(), Stop<V::Error>> {
+    /// Reads at least one digit.
+    fn digits(&mut self) -> Result<(), ReadError<V::Error>> {
         self.one(|byte| byte.is_ascii_digit())?;
         // Most numbers end within eight bytes.
         while let Some(&eight) = self.text.get(self.at..).and_then(<[u8]>::first_chunk) {
@@ -360,17 +371,17 @@ impl<'a, V: Visit> Reader<'a, '_, V> {
         Ok(())
     }
 
-    fn literal(&mut self, text: &[u8], value: Option<bool>) -> Result<(), Stop<V::Error>> {
+    fn literal(&mut self, text: &[u8], value: Option<bool>) -> Result<(), ReadError<V::Error>> {
         let start = self.at;
         text.iter().try_for_each(|&byte| self.byte(byte))?;
-        self.visitor.literal(value, start).map_err(Stop::Visitor)
+        self.visitor.literal(value, start).map_err(ReadError::Visitor)
     }
 
-    fn byte(&mut self, byte: u8) -> Result<(), Stop<V::Error>> {
+    fn byte(&mut self, byte: u8) -> Result<(), ReadError<V::Error>> {
         self.one(|found| found == byte)
     }
 
-    fn one(&mut self, fits: impl Fn(u8) -> bool) -> Result<(), Stop<V::Error>> {
+    fn one(&mut self, fits: impl Fn(u8) -> bool) -> Result<(), ReadError<V::Error>> {
         if !self.peek().is_some_and(fits) {
             return Err(self.unexpected());
         }
@@ -389,7 +400,7 @@ impl<'a, V: Visit> Reader<'a, '_, V> {
     }
 }
 
-/// The length of an integer of up to seven digits, which most numbers are. None of all others.
+/// Returns the length of an integer of up to seven digits, which most numbers are. Returns `None` for any other number.
 #[inline]
 fn short_integer(text: &[u8]) -> Option<usize> {
     let sign = usize::from(text.first() == Some(&b'-'));
@@ -400,43 +411,14 @@ fn short_integer(text: &[u8]) -> Option<usize> {
     (is_json && is_whole).then_some(sign + count)
 }
 
-/// How many digits eight bytes begin with.
+/// Returns the number of digits at the start of eight bytes.
 fn leading_digits(eight: [u8; 8]) -> usize {
     const HIGH: u64 = 0xf0f0_f0f0_f0f0_f0f0;
     const ZEROS: u64 = 0x3030_3030_3030_3030;
     const SIXES: u64 = 0x0606_0606_0606_0606;
     let bytes = u64::from_le_bytes(eight);
-    // A digit has a three in its high half, and has it still when six is added. What a byte carries into the next makes
-    // only those wrong that come behind one that is no digit.
+    // The high half of a digit is three, and stays three when six is added. Only a byte that is not a digit carries
+    // into the next, so only bytes behind it come out wrong.
     let others = (bytes & HIGH ^ ZEROS) | (bytes.wrapping_add(SIXES) & HIGH ^ ZEROS);
     others.trailing_zeros() as usize / 8
-}
-
-/// Of bits.
-#[derive(Default)]
-struct Stack {
-    words: Vec<u64>,
-    len: usize,
-}
-
-impl Stack {
-    fn push(&mut self, bit: bool) {
-        let (word, mask) = (self.len / 64, 1 << (self.len % 64));
-        if word == self.words.len() {
-            self.words.push(0);
-        }
-        if let Some(word) = self.words.get_mut(word) {
-            *word = if bit { *word | mask } else { *word & !mask };
-        }
-        self.len += 1;
-    }
-
-    fn pop(&mut self) {
-        self.len = self.len.saturating_sub(1);
-    }
-
-    fn last(&self) -> Option<bool> {
-        let index = self.len.checked_sub(1)?;
-        self.words.get(index / 64).map(|word| word >> (index % 64) & 1 != 0)
-    }
 }

@@ -1,8 +1,9 @@
-//! What escapes in strings stand for.
+//! Decodes the escapes of JSON strings. Runs on any thread; readers call it for the strings that have escapes.
 
-/// What the escape at the start of `text` stands for, and what is behind it. The error is half of a surrogate pair.
+/// Decodes the escape at the start of `text`. Returns its character and the text behind it.
 ///
-/// `text` begins with an escape of a string that was read as JSON; of other text it is anything.
+/// The error is half of a surrogate pair. `text` begins with an escape of a valid JSON string; the result for any other
+/// text is unspecified.
 pub fn unescape(text: &[u8]) -> (Result<char, u16>, &[u8]) {
     match text {
         [_, b'u', rest @ ..] => unicode(rest),
@@ -11,7 +12,8 @@ pub fn unescape(text: &[u8]) -> (Result<char, u16>, &[u8]) {
     }
 }
 
-/// The characters of a string in UTF-8, halves of surrogate pairs in three bytes each, as if they were characters.
+/// Returns the UTF-8 of a string without its escapes. Halves of surrogate pairs become three bytes each, as if they
+/// were characters.
 #[must_use]
 pub fn unescaped(text: &[u8]) -> Vec<u8> {
     let mut bytes = Vec::with_capacity(text.len());
@@ -46,7 +48,7 @@ fn named(letter: u8) -> char {
     }
 }
 
-/// What four digits, and the escape behind them if both are a pair, stand for.
+/// Decodes four digits. Decodes the escape behind them as well where both are a surrogate pair.
 fn unicode(text: &[u8]) -> (Result<char, u16>, &[u8]) {
     let (unit, rest) = unit(text);
     if let (0xd800..0xdc00, [b'\\', b'u', other @ ..]) = (unit, rest) {

@@ -1,17 +1,17 @@
-//! Texts read in blocks, against the same read byte by byte.
+//! Compares reading in blocks with reading byte by byte.
 
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "a panic is how a test fails")]
 
 use std::convert::Infallible;
 
-use offloop_grammar::{Stop, Visit, check, read};
+use offloop_grammar::{JsonVisitor, ReadError, check, read};
 use proptest::prelude::*;
 
-/// Wants to see every number; counts them.
+/// Counts the numbers it receives one by one.
 #[derive(Default)]
 struct Everything(usize);
 
-impl Visit for Everything {
+impl JsonVisitor for Everything {
     type Error = Infallible;
 
     fn number(&mut self, _: &[u8], _: usize) -> Result<(), Infallible> {
@@ -20,10 +20,11 @@ impl Visit for Everything {
     }
 }
 
+/// Counts the numbers, and lets the reader skip integers.
 #[derive(Default)]
 struct Counted(usize);
 
-impl Visit for Counted {
+impl JsonVisitor for Counted {
     type Error = Infallible;
 
     fn skips_integers(&self) -> bool {
@@ -73,7 +74,7 @@ proptest! {
         if expected.is_ok() {
             prop_assert_eq!(fast.0, slow.0);
         }
-        let checked = check(&text).map_err(|error| Stop::Unexpected(error.offset));
+        let checked = check(&text).map_err(|error| ReadError::Unexpected(error.offset));
         prop_assert_eq!(checked, expected);
     }
 

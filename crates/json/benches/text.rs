@@ -1,5 +1,6 @@
-//! Each kernel on texts of each kind, in warm memory, in turn within one run: bytes of JSON made by the second in strings
-//! of 4096 characters, and what a short string costs.
+//! Measures each kernel on texts of each class, in warm memory, taking turns in one run.
+//!
+//! Prints GB/s of JSON for strings of 4096 characters, and nanoseconds for a short string.
 
 #![allow(
     clippy::unwrap_used,
@@ -15,7 +16,7 @@ use offloop_json::Kernel;
 
 const ROUNDS: usize = 41;
 const LEN: usize = 4096;
-/// Strings of so many characters each, all different.
+/// The number of different texts of each class.
 const TEXTS: usize = 16;
 const SHORT_LENS: [usize; 7] = [0, 3, 8, 15, 30, 63, 100];
 
@@ -45,14 +46,14 @@ fn heading(kernels: &[Kernel]) {
     println!();
 }
 
-/// A row of the table: what `figure` makes of the bytes written, the number of texts and the time of one round.
+/// Prints a row of the table. `figure` takes the bytes written, the number of texts and the nanoseconds of one round.
 fn report(
     kind: &Kind,
     texts: &[Vec<u8>],
     kernels: &[Kernel],
     figure: impl Fn(f64, f64, f64) -> f64,
 ) {
-    // A pair may be the last.
+    // A text has one unit more than its length where a pair ends it.
     let mut out = vec![0; Kernel::room_for(LEN + 1)];
     let expected = kind.write(kernels[0], &texts[0], &mut out);
     let expected = out[..expected].to_vec();
@@ -88,7 +89,7 @@ struct Kind {
     unit: fn(random: u32) -> Piece,
 }
 
-/// One unit, or a pair.
+/// One unit, or a surrogate pair.
 type Piece = (u16, Option<u16>);
 
 const KINDS: [Kind; 13] = [

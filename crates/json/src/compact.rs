@@ -1,33 +1,21 @@
-//! How compact JSON is read by what lays it out anew.
+//! Reads compact JSON, for `sort` and `indent`, in tasks.
 
 use std::ops::Range;
 use std::slice::Iter;
 
-/// Of the rest of a string, with its closing quote.
-pub(crate) fn string_len(rest: &[u8]) -> usize {
-    let mut len = 0;
-    while let Some(&byte) = rest.get(len) {
-        len += if byte == b'\\' { 2 } else { 1 };
-        if byte == b'"' {
-            break;
-        }
-    }
-    len.min(rest.len())
-}
-
-/// The parts that stay as they are, in order.
-pub(crate) struct Raws<'a> {
+/// The ranges of raw JSON, which are copied as they are, in order.
+pub(crate) struct RawRanges<'a> {
     next: Option<&'a Range<usize>>,
     rest: Iter<'a, Range<usize>>,
 }
 
-impl<'a> Raws<'a> {
+impl<'a> RawRanges<'a> {
     pub(crate) fn new(raws: &'a [Range<usize>]) -> Self {
         let mut rest = raws.iter();
         Self { next: rest.next(), rest }
     }
 
-    /// Where the part ends that begins at `at`, if one does.
+    /// Returns the end of the range that begins at `at`, if one does.
     pub(crate) fn end_of(&mut self, at: usize) -> Option<usize> {
         let raw = self.next.filter(|raw| raw.start == at)?;
         self.next = self.rest.next();

@@ -1,13 +1,13 @@
-//! `Date.prototype.toISOString`.
+//! Prints dates as `Date.prototype.toISOString` does, in tasks.
 
 const MS_PER_DAY: i64 = 86_400_000;
-/// The largest time value that is a date.
+/// The largest valid time value.
 const MOST: f64 = 8.64e15;
 
-/// Room for any date.
+/// The size of the longest date.
 pub(crate) const DATE: usize = 27;
 
-/// Writes the date; tells how long it is, or that the time is none. The rest of `to` stays as it is.
+/// Writes a date; returns its length, or `None` for an invalid time. The rest of `to` stays as it is.
 pub(crate) fn iso(time: f64, to: &mut [u8; DATE]) -> Option<usize> {
     if time.is_nan() || MOST < time.abs() {
         return None;
@@ -36,7 +36,7 @@ pub(crate) fn iso(time: f64, to: &mut [u8; DATE]) -> Option<usize> {
     Some(put(to, start, [b':', s0, s1, b'.', x0, x1, x2, b'Z']))
 }
 
-/// Tells where they end.
+/// Writes `bytes` at `start`; returns their end.
 fn put<const N: usize>(to: &mut [u8; DATE], start: usize, bytes: [u8; N]) -> usize {
     if let Some(place) = to.get_mut(start..start + N) {
         place.copy_from_slice(&bytes);
@@ -44,12 +44,12 @@ fn put<const N: usize>(to: &mut [u8; DATE], start: usize, bytes: [u8; N]) -> usi
     start + N
 }
 
-/// The digits of a number below 100.
+/// Returns the digits of a number below 100.
 fn two(value: u32) -> [u8; 2] {
     [b'0' + (value / 10) as u8, b'0' + (value % 10) as u8]
 }
 
-/// Year, month and day of the day `days` after 1970-01-01, after Howard Hinnant's `civil_from_days`.
+/// Returns year, month and day of the day `days` after 1970-01-01, by Howard Hinnant's `civil_from_days`.
 fn civil(days: i64) -> (i64, u32, u32) {
     let days = days + 719_468;
     let era = days.div_euclid(146_097);

@@ -1,4 +1,4 @@
-//! Why nothing was made of a tape.
+//! The errors of printing a tape. The glue makes failures of them.
 
 use std::error::Error;
 use std::fmt;
@@ -7,7 +7,7 @@ use offloop_grammar::CheckError;
 
 use crate::tape::Malformed;
 
-/// A value has more elements or bytes than `MessagePack` can say, or than there is memory to count them.
+/// The error of a value with more elements or bytes than `MessagePack` has room for, or than memory can count.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TooLarge;
 
@@ -21,14 +21,32 @@ impl fmt::Display for TooLarge {
 
 impl Error for TooLarge {}
 
+/// The error of containers that are nested deeper than `max_depth`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TooDeep {
+    pub max_depth: usize,
+}
+
+impl fmt::Display for TooDeep {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "the value is nested more than maxDepth, {}, levels deep", self.max_depth)
+    }
+}
+
+impl Error for TooDeep {}
+
+/// Why a tape cannot be printed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TranscodeError<E> {
+    /// See [`Malformed`].
     Malformed,
-    /// A fragment is no JSON, and nobody had looked.
+    /// Raw JSON is invalid, and was not checked before.
     Json(CheckError),
-    /// [`TooLarge`].
+    /// See [`TooLarge`].
     TooLarge,
-    /// What `Memory::grow` or `poll` failed with.
+    /// See [`TooDeep`].
+    TooDeep(TooDeep),
+    /// `Memory::grow` or `poll` failed.
     Stopped(E),
 }
 
@@ -40,6 +58,7 @@ impl<E: fmt::Display> fmt::Display for TranscodeError<E> {
             Self::TooLarge => {
                 f.write_str("more elements or bytes in one value than can be written")
             }
+            Self::TooDeep(error) => error.fmt(f),
             Self::Stopped(error) => error.fmt(f),
         }
     }

@@ -1,18 +1,22 @@
-//! The `space` of `JSON.stringify`, from JSON without any.
+//! Indents compact JSON as the `space` of `JSON.stringify` does. `print` calls it in tasks.
 
 use std::ops::Range;
 
-use crate::compact::{Raws, string_len};
+use offloop_grammar::string_len;
+
+use crate::compact::RawRanges;
 use crate::error::TranscodeError;
 use crate::output::{Memory, Output};
 
 /// Bytes of input between two calls of `poll`.
 const POLL: usize = 64 << 10;
 
-/// Writes `json`, which is compact JSON that ends with a newline or not, with `gap` for each level; `raws` as they are.
+/// Writes compact JSON with `gap` for each level of nesting; returns the length. A newline may end `json`.
+///
+/// The ranges of `raws` are copied as they are.
 ///
 /// # Errors
-/// Those of `memory` and `poll`.
+/// Fails as `memory` and `poll` do.
 pub fn indent<M: Memory>(
     json: &[u8],
     raws: &[Range<usize>],
@@ -24,7 +28,7 @@ pub fn indent<M: Memory>(
     let mut printer = Printer { out, gap, depth: 0 };
     let mut rest = json;
     let mut polled_at = rest.len();
-    let mut raws = Raws::new(raws);
+    let mut raws = RawRanges::new(raws);
     while let Some((&byte, behind)) = rest.split_first() {
         let at = json.len() - rest.len();
         if let Some(len) = raws.end_of(at).and_then(|end| end.checked_sub(at)) {
@@ -50,7 +54,7 @@ struct Printer<'m, 'g, M: Memory> {
 }
 
 impl<M: Memory> Printer<'_, '_, M> {
-    /// Writes what begins with `byte`; gives what is behind it.
+    /// Writes the token that begins with `byte`; returns the text behind it.
     fn token<'a>(&mut self, byte: u8, behind: &'a [u8]) -> &'a [u8] {
         match byte {
             b'"' => return self.string(behind),
@@ -85,7 +89,7 @@ impl<M: Memory> Printer<'_, '_, M> {
         }
     }
 
-    /// The inside of a string and its closing quote.
+    /// Writes a string, of which `inside` begins behind the opening quote; returns the text behind it.
     fn string<'a>(&mut self, inside: &'a [u8]) -> &'a [u8] {
         let (string, rest) = inside.split_at(string_len(inside));
         self.out.byte(b'"');

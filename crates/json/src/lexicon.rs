@@ -1,4 +1,6 @@
-//! Text that a tape refers to by number: keys, keys with their usual values. One thread adds, any thread reads.
+//! JSON text that tapes refer to by index: keys, and keys with frequent values.
+//!
+//! The JS thread adds text; tasks read it at the same time.
 
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -8,13 +10,13 @@ use crate::msgpack::PackedEntry;
 const CHUNK: usize = 128;
 const CHUNKS: usize = 64;
 
-/// Entries up to this length are copied as one block of it.
+/// The length up to which an entry is copied as one block, in bytes.
 pub(crate) const SHORT: usize = 32;
 
-/// A bounded list that only grows; what is in it stays where it is.
+/// A bounded list of text that only grows. Entries never move.
 #[derive(Debug)]
 pub struct Lexicon {
-    chunks: [OnceLock<Box<[OnceLock<Entry>; CHUNK]>>; CHUNKS],
+    chunks: [OnceLock<Box<[OnceLock<LexiconEntry>; CHUNK]>>; CHUNKS],
     len: AtomicUsize,
 }
 
@@ -24,22 +26,23 @@ impl Default for Lexicon {
     }
 }
 
+/// One text, as JSON and as `MessagePack`.
 #[derive(Debug)]
-pub(crate) struct Entry {
-    /// Zeros up to [`SHORT`] behind a short text.
+pub(crate) struct LexiconEntry {
+    /// The text. Zeros up to [`SHORT`] follow a short text.
     bytes: Box<[u8]>,
     len: usize,
     packed: OnceLock<PackedEntry>,
 }
 
-impl Entry {
+impl LexiconEntry {
     fn new(text: &str) -> Self {
         let mut bytes = text.as_bytes().to_vec();
         bytes.resize(text.len().max(SHORT), 0);
         Self { bytes: bytes.into_boxed_slice(), len: text.len(), packed: OnceLock::new() }
     }
 
-    /// The text as the start of a block, if it is that short.
+    /// Returns a block that begins with the text, and the length of the text; `None` for a long text.
     #[inline]
     pub(crate) fn short(&self) -> Option<(&[u8; SHORT], usize)> {
         if SHORT < self.len {
@@ -48,33 +51,35 @@ impl Entry {
         Some((self.bytes.first_chunk()?, self.len))
     }
 
-    /// The same in `MessagePack`, which not everybody asks for.
+    /// Returns the text as `MessagePack`, made at the first call.
     #[inline]
     pub(crate) fn packed(&self) -> &PackedEntry {
         self.packed.get_or_init(|| PackedEntry::of(str::from_utf8(self.text()).unwrap_or_default()))
     }
 
+    /// Returns the text.
     pub(crate) fn text(&self) -> &[u8] {
         self.bytes.get(..self.len).unwrap_or_default()
     }
 }
 
 impl Lexicon {
-    /// Adds JSON text; tells its number. None when the lexicon is full.
+    /// Adds a text; returns its index, or `None` if the lexicon is full.
     pub fn add(&self, text: &str) -> Option<usize> {
         let index = self.len.fetch_add(1, Ordering::Relaxed);
         let chunk = self.chunks.get(index / CHUNK)?.get_or_init(empty_chunk);
-        chunk.get(index % CHUNK)?.set(Entry::new(text)).ok()?;
+        chunk.get(index % CHUNK)?.set(LexiconEntry::new(text)).ok()?;
         Some(index)
     }
 
+    /// Returns the text at an index.
     #[inline]
-    pub(crate) fn get(&self, index: usize) -> Option<&Entry> {
+    pub(crate) fn get(&self, index: usize) -> Option<&LexiconEntry> {
         self.chunks.get(index / CHUNK)?.get()?.get(index % CHUNK)?.get()
     }
 }
 
-fn empty_chunk() -> Box<[OnceLock<Entry>; CHUNK]> {
+fn empty_chunk() -> Box<[OnceLock<LexiconEntry>; CHUNK]> {
     Box::new([const { OnceLock::new() }; CHUNK])
 }
 
@@ -90,7 +95,7 @@ mod tests {
             assert_eq!(lexicon.add(&index.to_string()), Some(index));
         }
         assert_eq!(lexicon.add("more"), None);
-        let texts = (0..capacity).map(|index| lexicon.get(index).map(Entry::text));
+        let texts = (0..capacity).map(|index| lexicon.get(index).map(LexiconEntry::text));
         assert!(texts.enumerate().all(|(index, text)| text == Some(index.to_string().as_bytes())));
         assert!(lexicon.get(capacity).is_none());
     }

@@ -1,4 +1,6 @@
-//! JSON and `MessagePack` from the flat form of a JavaScript value.
+//! Prints tapes, the flat form of JavaScript values, as JSON and `MessagePack`.
+//!
+//! The glue calls it in tasks, and on the JS thread for small values. The caller owns all memory. Nothing here panics.
 
 mod compact;
 mod date;
@@ -8,7 +10,10 @@ mod lexicon;
 mod msgpack;
 mod number;
 mod output;
+mod print;
 mod rows;
+mod segment;
+mod small;
 mod sort;
 mod streams;
 mod tape;
@@ -16,14 +21,17 @@ mod text;
 mod transcode;
 mod writer;
 
-pub use error::{TooLarge, TranscodeError};
+pub use error::{TooDeep, TooLarge, TranscodeError};
 pub use indent::indent;
 pub use lexicon::Lexicon;
-pub use msgpack::{Floats, pack};
+pub use msgpack::{Floats, PackOptions, pack};
 pub use offloop_grammar::{CheckError, check};
 pub use output::Memory;
+pub use print::{JsonLayout, PrintConfig, PrintFormat, Workspace, print};
 pub use rows::{join, part};
+pub use segment::{SegmentCopy, StreamLens};
+pub use small::{SmallEncoding, answer_small, print_small};
 pub use sort::sort;
-pub use tape::{Base64, Long, Malformed, Segment, Tag, Tape};
+pub use tape::{JsText, Malformed, Segment, Tag, Tape};
 pub use text::Kernel;
-pub use transcode::{Written, transcode};
+pub use transcode::{JsonExtent, transcode};

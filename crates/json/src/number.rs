@@ -1,18 +1,19 @@
-//! Numbers as JavaScript prints them, each with a comma behind it, straight to where they go: a number may be written
-//! over what stands behind the end that it tells, up to the size of its place.
+//! Prints numbers as JavaScript does, each with a comma behind it, in tasks.
+//!
+//! A function returns the length of number and comma. It may also overwrite the rest of its block.
 
-/// Integers up to here are exact; every double from here on is one.
+/// The double from which on every double is an integer. All integers below it are exact.
 const EXACT: f64 = 9_007_199_254_740_992.0;
 
-/// Between this and [`EXACT`] the shortest digits have the same layout in Rust and JavaScript.
+/// The double from which on, up to [`EXACT`], Rust and JavaScript lay out the shortest digits alike.
 const PLAIN: f64 = 1e-5;
 
-/// Room for any number and its comma.
+/// The size of a block for any number and its comma.
 pub(crate) const NUMBER: usize = 32;
-/// Room for an integer of 32 bits and its comma.
+/// The size of a block for an integer of 32 bits and its comma.
 pub(crate) const INT: usize = 16;
 
-/// Tells how many bytes it wrote.
+/// Prints a double; returns the length.
 #[inline]
 pub(crate) fn double(value: f64, to: &mut [u8; NUMBER]) -> usize {
     let size = value.abs();
@@ -30,11 +31,11 @@ pub(crate) fn double(value: f64, to: &mut [u8; NUMBER]) -> usize {
     text(ryu_js::Buffer::new().format_finite(value), to)
 }
 
-/// Every integer below is one of these.
+/// The `f32` below which all integers are exact.
 const SINGLE_EXACT: f32 = 16_777_216.0;
 const SINGLE_PLAIN: f32 = 1e-5;
 
-/// The shortest text that reads back as this number of 32 bits, as JavaScript would lay it out.
+/// Prints an `f32`: the shortest text that reads back as that `f32`, in JavaScript's layout.
 #[inline]
 pub(crate) fn single(value: f32, to: &mut [u8; NUMBER]) -> usize {
     let size = value.abs();
@@ -49,15 +50,16 @@ pub(crate) fn single(value: f32, to: &mut [u8; NUMBER]) -> usize {
     } else if !value.is_finite() {
         return text("null", to);
     }
-    // So few digits are the shortest of the double next to them too.
+    // The shortest digits of an `f32` are also the shortest of the double nearest to them.
     double(zmij::Buffer::new().format_finite(value).parse().unwrap_or(f64::NAN), to)
 }
 
-/// A number of 16 bits, as the double that it is for JavaScript.
+/// Prints a float of 16 bits, as the double that JavaScript reads.
 pub(crate) fn half(bits: u16, to: &mut [u8; NUMBER]) -> usize {
     double(widened(bits), to)
 }
 
+/// Converts a float of 16 bits to a double.
 pub(crate) fn widened(bits: u16) -> f64 {
     let fraction = f64::from(bits & 0x3ff);
     let size = match bits >> 10 & 0x1f {
@@ -69,7 +71,7 @@ pub(crate) fn widened(bits: u16) -> f64 {
     if bits >> 15 == 0 { size } else { -size }
 }
 
-/// At most 25 characters, as two blocks that may overlap: their number is not known to the compiler.
+/// Writes at most 25 characters, as two blocks that may overlap. A copy of unknown length would be a call.
 #[inline]
 fn text(text: &str, to: &mut [u8; NUMBER]) -> usize {
     let bytes = text.as_bytes();
@@ -96,19 +98,20 @@ fn write<const N: usize>(to: &mut [u8], at: usize, bytes: &[u8; N]) {
     }
 }
 
+/// Prints an integer of 32 bits.
 #[inline]
 pub(crate) fn int(value: i32, to: &mut [u8; INT]) -> usize {
     unsigned(value < 0, value.unsigned_abs(), to)
 }
 
-/// An integer whose size is below 2³².
+/// Prints an integer whose absolute value is `size`.
 #[inline]
 pub(crate) fn unsigned(is_negative: bool, size: u32, to: &mut [u8; INT]) -> usize {
     let sign = usize::from(is_negative);
     if size < MILLION {
         let (digits, len) = leading(size);
         let with_comma = digits | u64::from(b',') << (len * 8);
-        // In one piece, so that the sign makes nothing branch.
+        // Sign, digits and comma in one word, without a branch on the sign.
         let with_sign = with_comma << (sign * 8) | MINUS & sign.wrapping_neg() as u64;
         write(to, 0, &with_sign.to_le_bytes());
         return sign + len + 1;
@@ -117,7 +120,7 @@ pub(crate) fn unsigned(is_negative: bool, size: u32, to: &mut [u8; INT]) -> usiz
     sign + millions(size, to.get_mut(sign..).unwrap_or_default())
 }
 
-/// One of a million and more; tells how many bytes that were.
+/// Prints a natural number of a million and more; returns the length.
 #[inline]
 fn millions(size: u32, to: &mut [u8]) -> usize {
     let (digits, len) = leading(size / MILLION);
@@ -126,7 +129,7 @@ fn millions(size: u32, to: &mut [u8]) -> usize {
     len + 7
 }
 
-/// An integer of 64 bits.
+/// Prints an integer whose absolute value is `size`, of 64 bits.
 pub(crate) fn wide(is_negative: bool, size: u64, to: &mut [u8; NUMBER]) -> usize {
     if let (Ok(size), Some(to)) = (u32::try_from(size), to.first_chunk_mut()) {
         return unsigned(is_negative, size, to);
@@ -137,7 +140,7 @@ pub(crate) fn wide(is_negative: bool, size: u64, to: &mut [u8; NUMBER]) -> usize
     let (middle, low) = ((low / u64::from(MILLION)) as u32, (low % u64::from(MILLION)) as u32);
     let (first, len) = match high {
         0 => leading(middle),
-        // At most 18 446 744.
+        // The high part is at most 18 446 744.
         _ if high < u64::from(MILLION) => leading(high as u32),
         _ => {
             let (first, len) = leading((high / u64::from(MILLION)) as u32);
@@ -160,24 +163,25 @@ const MILLION: u32 = 1_000_000;
 const TRILLION: u64 = 1_000_000_000_000;
 const MINUS: u64 = b'-' as u64;
 const COMMA_BEHIND_SIX: u64 = (b',' as u64) << 48;
-/// Six zeros.
+/// The characters of six zeros.
 const ZEROS: u64 = 0x3030_3030_3030;
 
-/// The characters of a number below a million, the first in the lowest byte, and how many.
+/// Returns the characters of a number below a million, the first in the lowest byte, and their count.
 #[inline]
 fn leading(value: u32) -> (u64, usize) {
     let digits = six(value);
-    // The last digit counts even if it is zero.
+    // Bit 40 keeps the last digit, also where it is zero.
     let zeros = (((digits ^ ZEROS) | 1 << 40).trailing_zeros() / 8) as usize;
     (digits >> (zeros * 8), 6 - zeros)
 }
 
-/// All six of them.
+/// Returns the six characters of a number below a million, leading zeros included.
 #[inline]
 fn six(value: u32) -> u64 {
     u64::from(three(value / 1000)) | u64::from(three(value % 1000)) << 24
 }
 
+/// Returns the three characters of a number below 1000, leading zeros included.
 #[inline]
 fn three(value: u32) -> u32 {
     THREES.get(value as usize).copied().unwrap_or_default()

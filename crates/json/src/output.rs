@@ -1,4 +1,4 @@
-//! Where JSON goes: memory that grows where a guess at its size was too low.
+//! Appends bytes to memory of the caller, in tasks. The memory grows where its size was underestimated.
 
 use std::ptr;
 
@@ -6,32 +6,37 @@ use std::ptr;
 pub trait Memory {
     type Error;
 
+    /// Returns all bytes.
     fn bytes(&mut self) -> &mut [u8];
 
-    /// Makes it hold at least `size` bytes, the first `len` of them as they are.
+    /// Grows to at least `size` bytes. The first `len` bytes keep their values.
     ///
     /// # Errors
-    /// Where there is no more; it stays as it is then.
+    /// Fails where there is no memory; the memory then stays as it is.
     fn grow(&mut self, len: usize, size: usize) -> Result<(), Self::Error>;
 }
 
-/// Appends to a [`Memory`]. A failure to grow is kept until it is asked for: what is written meanwhile is lost, within
-/// bounds, so that the writing itself has no errors to pass on.
+/// Appends to a [`Memory`].
+///
+/// A failure to grow is kept until [`Output::check`]. Until then bytes are lost, within bounds. So the functions that
+/// write return no errors.
 pub(crate) struct Output<'m, M: Memory> {
     memory: &'m mut M,
-    /// What `memory.bytes()` said last.
+    /// The start of `memory.bytes()`, as of the last `look`.
     start: *mut u8,
     capacity: usize,
     len: usize,
     error: Option<M::Error>,
 }
 
-/// What there is room for in any memory: the largest block that is written at once.
+/// The least size of memory, and the largest block that is written at once.
 const LEAST: usize = 64;
 
 impl<'m, M: Memory> Output<'m, M> {
+    /// Appends from the start of `memory` on.
+    ///
     /// # Errors
-    /// Where `memory` is too small and cannot grow.
+    /// Fails where `memory` is smaller than [`LEAST`] and cannot grow.
     pub fn new(memory: &'m mut M) -> Result<Self, M::Error> {
         if memory.bytes().len() < LEAST {
             memory.grow(0, LEAST)?;
@@ -50,13 +55,13 @@ impl<'m, M: Memory> Output<'m, M> {
         self.len
     }
 
-    /// Bytes that can be written without growing.
+    /// Returns the bytes that can be written without growing.
     #[inline]
     pub fn left(&self) -> usize {
         self.capacity - self.len
     }
 
-    /// The failure that was kept.
+    /// Returns the failure that was kept.
     pub fn check(&mut self) -> Result<(), M::Error> {
         self.error.take().map_or(Ok(()), Err)
     }
@@ -69,16 +74,17 @@ impl<'m, M: Memory> Output<'m, M> {
             self.make_room(N);
         }
         let end = self.start.wrapping_add(self.len);
-        // SAFETY: the memory is ours until `make_room` looks again, and has room for N bytes.
+        // SAFETY: `start` has `capacity` writable bytes, borrowed as long as `self`. `N <= capacity - len` holds: `make_room`
+        // grows, or sets `len` to zero, and `N <= LEAST <= capacity`. `block` is no part of the memory.
         unsafe { ptr::copy_nonoverlapping(block.as_ptr(), end, N) };
         self.len += len.min(N);
     }
 
-    /// Appends what `write` has written to the place given, as long as it says.
+    /// Appends the bytes that `write` writes to a block; `write` returns their length.
     #[inline]
     pub fn place<const N: usize>(&mut self, write: impl FnOnce(&mut [u8; N]) -> usize) {
         const { assert!(N <= LEAST) };
-        // Too little room is a failure to grow, which is kept.
+        // There is too little room only after a failure to grow, which is kept.
         let Some(place) = self.room(N).first_chunk_mut() else { return };
         let len = write(place);
         self.advance(len);
@@ -95,7 +101,7 @@ impl<'m, M: Memory> Output<'m, M> {
         self.advance(bytes.len());
     }
 
-    /// At least `size` bytes behind what is written; none after a failure.
+    /// Returns the bytes behind the written ones, at least `size`; none after a failure to grow.
     #[inline]
     pub fn room(&mut self, size: usize) -> &mut [u8] {
         if self.capacity - self.len < size {
@@ -106,54 +112,54 @@ impl<'m, M: Memory> Output<'m, M> {
             return &mut [];
         }
         let end = self.start.wrapping_add(len);
-        // SAFETY: what is behind `len`; the memory is borrowed as long as `self` is.
+        // SAFETY: `start` has `capacity` initialised bytes, borrowed as long as `self`, and `len <= capacity`.
         unsafe { std::slice::from_raw_parts_mut(end, capacity - len) }
     }
 
-    /// Takes `len` bytes of the room as written.
+    /// Counts `len` bytes of the room as written.
     #[inline]
     pub fn advance(&mut self, len: usize) {
         self.len = (self.len + len).min(self.capacity);
     }
 
-    /// Puts `byte` in the place of a comma at the end, or behind what stands there.
+    /// Replaces a comma at the end by `byte`; without a comma, appends `byte`.
     #[inline]
     pub fn close(&mut self, byte: u8) {
         if self.len == 0 {
             return self.byte(byte);
         }
         let last = self.start.wrapping_add(self.len - 1);
-        // SAFETY: a byte that was written.
+        // SAFETY: `0 < len <= capacity`, so `last` is a readable byte of the memory.
         let is_comma = unsafe { *last } == b',';
         if !is_comma {
             return self.byte(byte);
         }
-        // SAFETY: as above.
+        // SAFETY: `0 < len <= capacity`, so `last` is a writable byte of the memory.
         unsafe { *last = byte };
     }
 
-    /// Takes a comma at the end back.
+    /// Removes a comma at the end.
     pub fn drop_comma(&mut self) {
         if self.len == 0 {
             return;
         }
-        // SAFETY: a byte that was written.
+        // SAFETY: `0 < len <= capacity`, so this is a readable byte of the memory.
         let last = unsafe { *self.start.wrapping_add(self.len - 1) };
         if last == b',' {
             self.len -= 1;
         }
     }
 
-    /// Forgets all but the first `len` bytes.
+    /// Removes all but the first `len` bytes.
     pub fn truncate(&mut self, len: usize) {
         self.len = self.len.min(len);
     }
 
-    /// Puts `bytes` in the place of those from `start` to `end`; what is behind them moves.
+    /// Replaces the bytes from `start` to `end` by `bytes`. The bytes behind them move.
     pub fn replace(&mut self, start: usize, end: usize, bytes: &[u8]) {
         let behind = start + bytes.len();
         self.room(behind.saturating_sub(end));
-        // Less is written than there was only after a failure to grow.
+        // `len` is below `end` only after a failure to grow.
         let Some(len) = self.len.checked_sub(end).map(|rest| behind + rest) else { return };
         let memory = self.memory.bytes();
         if behind != end {

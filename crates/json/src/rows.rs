@@ -1,9 +1,10 @@
-//! Rows that are printed one behind the other, as the elements of arrays that are put together of them later.
+//! Makes printed rows the elements of arrays. The glue of the batcher calls it in tasks.
 
 use memchr::memchr_iter;
 
-/// Puts a comma in the place of each line break, and tells where each row ends: before its comma. No row may hold a
-/// line break of its own.
+/// Replaces each line break by a comma. Calls `tell` with the end of each row, which is before its comma.
+///
+/// A row has no line breaks of its own.
 pub fn part(rows: &mut [u8], mut tell: impl FnMut(usize)) {
     let mut start = 0;
     while let Some(end) = rows.get(start..).and_then(|rest| memchr_iter(b'\n', rest).next()) {
@@ -16,8 +17,7 @@ pub fn part(rows: &mut [u8], mut tell: impl FnMut(usize)) {
     }
 }
 
-/// Writes the pieces to `out`, with a comma between two of them; tells how many bytes that were. What there is no room
-/// for is left out.
+/// Writes the pieces to `out`, with a comma between two of them; returns the length. Pieces that do not fit are left out.
 pub fn join<'p>(pieces: impl IntoIterator<Item = &'p [u8]>, out: &mut [u8]) -> usize {
     let mut len = 0;
     for piece in pieces {

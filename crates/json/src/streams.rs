@@ -1,14 +1,15 @@
-//! What a segment's words draw from, in their order.
+//! Reads the streams of a segment in order, for `transcode` and `msgpack`, in tasks.
 
-use crate::tape::{Characters, Form, Long, Malformed, Segment, long};
+use crate::tape::{ElementFormat, JsText, Malformed, Segment, TextLocation, long};
 
+/// The rest of each stream of a segment.
 pub(crate) struct Streams<'a> {
     words: &'a [i32],
     doubles: &'a [f64],
     bytes: &'a [u8],
     rope: &'a [u8],
     runs: &'a [i32],
-    /// Characters that are left of the run of the rope.
+    /// Characters of the current run of the rope that are left.
     run_left: usize,
     run_is_wide: bool,
 }
@@ -26,6 +27,7 @@ impl<'a> Streams<'a> {
         }
     }
 
+    /// Takes a word; `None` at the end.
     #[inline]
     pub fn next_word(&mut self) -> Option<i32> {
         let (&word, rest) = self.words.split_first()?;
@@ -33,42 +35,47 @@ impl<'a> Streams<'a> {
         Some(word)
     }
 
-    /// A word that is a length or an index.
+    /// Takes a word that is a length or an index.
     pub fn size(&mut self) -> Result<usize, Malformed> {
         self.next_word().and_then(|word| usize::try_from(word).ok()).ok_or(Malformed)
     }
 
-    /// The characters that the payload of a word and the next word name.
-    pub fn located(&mut self, payload: usize, longs: &[Long<'a>]) -> Result<Long<'a>, Malformed> {
+    /// Takes the characters whose location is `payload` and whose length or index is the next word.
+    pub fn located(
+        &mut self,
+        payload: usize,
+        longs: &[JsText<'a>],
+    ) -> Result<JsText<'a>, Malformed> {
         let len = self.size()?;
-        match Characters::of(payload).ok_or(Malformed)? {
-            Characters::Latin1 => Ok(Long { bytes: self.bytes(len)?, is_wide: false }),
-            Characters::Utf16 => Ok(Long { bytes: self.wide_bytes(len)?, is_wide: true }),
-            Characters::Rope => self.rope(len),
-            Characters::Long => long(longs, len),
+        match TextLocation::of(payload).ok_or(Malformed)? {
+            TextLocation::Latin1 => Ok(JsText { bytes: self.bytes(len)?, is_wide: false }),
+            TextLocation::Utf16 => Ok(JsText { bytes: self.wide_bytes(len)?, is_wide: true }),
+            TextLocation::Rope => self.rope(len),
+            TextLocation::Long => long(longs, len),
         }
     }
 
-    /// The elements of a typed array, and how they are written.
+    /// Takes the elements of a typed array and their format.
     pub fn elements(
         &mut self,
         are_long: bool,
-        longs: &[Long<'a>],
-    ) -> Result<(Form, &'a [u8]), Malformed> {
-        let form = Form::of(self.size()?).ok_or(Malformed)?;
+        longs: &[JsText<'a>],
+    ) -> Result<(ElementFormat, &'a [u8]), Malformed> {
+        let form = ElementFormat::of(self.size()?).ok_or(Malformed)?;
         let at = self.size()?;
         let bytes = if are_long { long(longs, at)?.bytes } else { self.bytes(at)? };
         Ok((form, bytes))
     }
 
-    /// JSON text.
-    pub fn text(&mut self, payload: usize, longs: &[Long<'a>]) -> Result<Long<'a>, Malformed> {
-        let Long { bytes, is_wide } = self.located(payload, longs)?;
+    /// Takes a part of a JSON text.
+    pub fn text(&mut self, payload: usize, longs: &[JsText<'a>]) -> Result<JsText<'a>, Malformed> {
+        let JsText { bytes, is_wide } = self.located(payload, longs)?;
         let width = if is_wide { 2 } else { 1 };
         let (from, to) = (self.size()? * width, self.size()? * width);
-        Ok(Long { bytes: bytes.get(from..to).ok_or(Malformed)?, is_wide })
+        Ok(JsText { bytes: bytes.get(from..to).ok_or(Malformed)?, is_wide })
     }
 
+    /// Takes a double.
     #[inline]
     pub fn double(&mut self) -> Result<f64, Malformed> {
         let (&double, rest) = self.doubles.split_first().ok_or(Malformed)?;
@@ -76,27 +83,31 @@ impl<'a> Streams<'a> {
         Ok(double)
     }
 
+    /// Takes words that are integers.
     pub fn ints(&mut self, len: usize) -> Result<&'a [i32], Malformed> {
         take(&mut self.words, len)
     }
 
+    /// Takes doubles.
     pub fn doubles(&mut self, len: usize) -> Result<&'a [f64], Malformed> {
         take(&mut self.doubles, len)
     }
 
+    /// Takes bytes.
     #[inline]
     pub fn bytes(&mut self, len: usize) -> Result<&'a [u8], Malformed> {
         take(&mut self.bytes, len)
     }
 
+    /// Takes the bytes of UTF-16 units.
     #[inline]
     pub fn wide_bytes(&mut self, characters: usize) -> Result<&'a [u8], Malformed> {
         take(&mut self.bytes, characters * 2)
     }
 
-    /// No string stands in two runs.
+    /// Takes characters of the rope, which are all in one run.
     #[inline]
-    pub fn rope(&mut self, len: usize) -> Result<Long<'a>, Malformed> {
+    pub fn rope(&mut self, len: usize) -> Result<JsText<'a>, Malformed> {
         while self.run_left == 0 && len != 0 {
             let (&run, rest) = self.runs.split_first().ok_or(Malformed)?;
             self.runs = rest;
@@ -105,7 +116,7 @@ impl<'a> Streams<'a> {
         }
         self.run_left = self.run_left.checked_sub(len).ok_or(Malformed)?;
         let size = if self.run_is_wide { len * 2 } else { len };
-        Ok(Long { bytes: take(&mut self.rope, size)?, is_wide: self.run_is_wide })
+        Ok(JsText { bytes: take(&mut self.rope, size)?, is_wide: self.run_is_wide })
     }
 }
 

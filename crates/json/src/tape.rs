@@ -1,53 +1,66 @@
-//! The flat form of a JavaScript value, as `src/capture` writes it: words, and the streams that they draw from.
+//! The tape: the flat form of a JavaScript value, which tasks print.
 //!
-//! A word is `payload << 4 | tag`. A tape is a list of segments; a value may begin in one and end in another, but
-//! a word and what it draws from its streams stand in the same one.
+//! `src/capture` writes tapes on the JS thread; `transcode` and `msgpack` read them in tasks.
+//!
+//! A tape is a list of segments. A segment has five streams: words, doubles, bytes, rope and runs. A value may begin in
+//! one segment and end in another. A word and what it draws from the streams are in one segment.
+//!
+//! A word is `payload << 4 | tag`. Some tags take operands, which are the next words.
+//!
+//! | tag | payload | operands | takes from the streams | meaning |
+//! |---|---|---|---|---|
+//! | 0 `Int` | the integer, 28 bits, signed | | | an integer |
+//! | 1 `Double` | | | 1 double | a number |
+//! | 2 `Latin1` | length | | `length` bytes | a string of Latin-1 characters |
+//! | 3 `Utf16` | length | | `2 × length` bytes | a string of UTF-16 units |
+//! | 4 `Rope` | length | | `length` characters of the rope | a short string |
+//! | 5 `Literal` | 0 null, 1 true, 2 false | | | a literal |
+//! | 6 `Open` | 0 array, 1 object, 2 map | | | the start of a container |
+//! | 7 `Close` | 0 array, 1 object, 2 map | | | the end of a container |
+//! | 8 `Entry` | index in the lexicon | | | JSON text of the lexicon |
+//! | 9 `Name` | a [`TextLocation`] | length, or index of a long text | the characters | a key outside the lexicon |
+//! | 10 `Ints` | count | `count` integers | | elements of an array |
+//! | 11 `Doubles` | count | | `count` doubles | elements of an array |
+//! | 12 `Long` | index of a long text | | | a string too long for a segment |
+//! | 13 `Text` | a [`TextLocation`] | length, or index of a long text; from; to | the characters | part of a JSON text |
+//! | 14 `Date` | | | 1 double | the time value of a `Date` |
+//! | 15 `Extra` | an [`Extra`] | see [`Extra`] | see [`Extra`] | rare things |
+//!
+//! Example: `[1, 0.5, "ab"]` is the words `[6, 1 << 4, 1, 2 << 4 | 4, 7]`, the double `0.5`, the rope `ab` and the run
+//! `2 << 1`.
 
 use std::error::Error;
 use std::fmt;
 
 use crate::lexicon::Lexicon;
 
-/// The low four bits of a word. `src/capture/tape.ts` holds the same table.
+/// The low four bits of a word. `src/capture/tape.ts` has an equal table; `__test__/tape.spec.ts` compares the two.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Tag {
-    /// The payload itself, 28 bits.
     Int = 0,
-    /// The next double.
     Double = 1,
-    /// A string of `payload` Latin-1 characters, the next bytes.
     Latin1 = 2,
-    /// A string of `payload` UTF-16 units, the next bytes.
     Utf16 = 3,
-    /// A string of `payload` characters, the next of the rope.
     Rope = 4,
-    /// [`NULL`], [`TRUE`] or [`FALSE`].
+    /// The payload is [`NULL`], [`TRUE`] or [`FALSE`].
     Literal = 5,
-    /// [`ARRAY`], [`OBJECT`] or [`MAP`].
+    /// The payload is [`ARRAY`], [`OBJECT`] or [`MAP`].
     Open = 6,
-    /// The same.
+    /// The payload is [`ARRAY`], [`OBJECT`] or [`MAP`].
     Close = 7,
-    /// The text in the lexicon.
     Entry = 8,
-    /// A key outside the lexicon. The payload says where its characters are, the next word how many.
     Name = 9,
-    /// `payload` words that are integers as they are.
     Ints = 10,
-    /// The next `payload` doubles.
     Doubles = 11,
-    /// The long string of that index.
     Long = 12,
-    /// Characters of JSON text. The payload is a [`Characters`]; the next words are how many there are, or the index
-    /// of a long string; the first of them to be written; and the first no longer to be.
     Text = 13,
-    /// The next double is the time value of a `Date`.
     Date = 14,
-    /// What its payload, an [`Extra`], says.
     Extra = 15,
 }
 
 impl Tag {
+    /// Returns the tag of a word.
     #[inline]
     #[must_use]
     pub const fn of(word: i32) -> Self {
@@ -78,19 +91,20 @@ pub const FALSE: usize = 2;
 
 pub const ARRAY: usize = 0;
 pub const OBJECT: usize = 1;
-/// Keys of any kind and values, in turn. There is none in JSON.
+/// A container of keys of any type and values, in turn. JSON has none.
 pub const MAP: usize = 2;
 
-/// Where characters are.
+/// The stream that the characters of a text are in: the payload of `Name` and `Text`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Characters {
+pub enum TextLocation {
     Latin1,
     Utf16,
     Rope,
     Long,
 }
 
-impl Characters {
+impl TextLocation {
+    /// Returns the location that a payload means; `None` for an invalid payload.
     #[must_use]
     pub fn of(payload: usize) -> Option<Self> {
         match payload {
@@ -103,25 +117,35 @@ impl Characters {
     }
 }
 
-/// Rare things.
+/// The payload of a word with the tag `Extra`.
+///
+/// | payload | operands | takes from the streams |
+/// |---|---|---|
+/// | 0 `Row` | | |
+/// | 1 `Bytes` | an [`ElementFormat`]; size | `size` bytes |
+/// | 2 `LongBytes` | an [`ElementFormat`]; index of a long text | |
+/// | 3 `Raw` | index of a long text | |
+/// | 4 `OnlyJson`, 5 `OnlyMsgpack`, 6 `Both` | | |
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Extra {
     /// The end of a row of JSON Lines.
     Row,
-    /// The elements of a typed array. The next words are a [`Form`], and how many of the next bytes they are.
+    /// The elements of a typed array, in the stream of bytes.
     Bytes,
-    /// The same of the bytes that are the long string of the index that the second word is.
+    /// The elements of a typed array, in a long text.
     LongBytes,
-    /// JSON as it is: the bytes that are the long string of the index that the next word is.
+    /// Raw JSON: copied as it is.
     Raw,
-    /// The value behind it is for JSON alone; the next one, behind [`Extra::OnlyMsgpack`], is the same for `MessagePack`.
+    /// The start of a part for JSON only. The part for `MessagePack` that replaces it follows, behind `OnlyMsgpack`.
     OnlyJson,
+    /// The end of a part for JSON, and the start of one for `MessagePack` only.
     OnlyMsgpack,
-    /// The end of that.
+    /// The end of a part for `MessagePack`: the words behind it are for both formats.
     Both,
 }
 
 impl Extra {
+    /// Returns the meaning of a payload; `None` for an invalid payload.
     #[must_use]
     pub fn of(payload: usize) -> Option<Self> {
         match payload {
@@ -137,23 +161,24 @@ impl Extra {
     }
 }
 
-/// How a typed array is written: `kind << 2 | style`.
+/// How the elements of a typed array are read and written: a word, `kind << 2 | style`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Form {
-    pub kind: Kind,
-    pub style: Style,
+pub struct ElementFormat {
+    pub kind: ElementKind,
+    pub style: ElementStyle,
 }
 
-impl Form {
+impl ElementFormat {
+    /// Splits a word; `None` for an invalid kind.
     #[must_use]
     pub fn of(word: usize) -> Option<Self> {
-        Some(Self { kind: Kind::of(word >> 2)?, style: Style::of(word & 3) })
+        Some(Self { kind: ElementKind::of(word >> 2)?, style: ElementStyle::of(word & 3) })
     }
 }
 
-/// What elements are. `src/capture/typed.ts` holds the same table.
+/// The type of the elements of a typed array. `src/capture/typed.ts` has an equal table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub enum ElementKind {
     Int8,
     Uint8,
     Int16,
@@ -168,7 +193,7 @@ pub enum Kind {
     Uint8Clamped,
 }
 
-impl Kind {
+impl ElementKind {
     const ALL: [Self; 12] = [
         Self::Int8,
         Self::Uint8,
@@ -189,19 +214,20 @@ impl Kind {
     }
 }
 
+/// The JSON that a typed array becomes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Style {
-    /// An array of numbers.
+pub enum ElementStyle {
+    /// `[1,2]`
     Numbers,
-    /// A string: their bytes as base64.
+    /// `"AQI="`
     Base64,
-    /// An array of strings that are numbers.
+    /// `["1","2"]`
     Strings,
-    /// What `Buffer.prototype.toJSON` makes.
+    /// `{"type":"Buffer","data":[1,2]}`
     Buffer,
 }
 
-impl Style {
+impl ElementStyle {
     fn of(bits: usize) -> Self {
         match bits & 3 {
             0 => Self::Numbers,
@@ -212,47 +238,45 @@ impl Style {
     }
 }
 
+/// One block of a tape: the written part of each stream.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Segment<'a> {
     pub words: &'a [i32],
     pub doubles: &'a [f64],
     pub bytes: &'a [u8],
-    /// The characters of short strings, one behind the other.
+    /// The characters of short strings, joined.
     pub rope: &'a [u8],
-    /// How many characters of the rope stand in one width: `characters << 1 | is_wide`.
+    /// The widths of the rope's characters: each run is `length << 1 | is_wide`, in characters.
     pub runs: &'a [i32],
 }
 
-/// A string too long for a segment.
+/// Characters of a JavaScript string: Latin-1 or UTF-16.
 #[derive(Clone, Copy, Debug)]
-pub struct Long<'a> {
+pub struct JsText<'a> {
     pub bytes: &'a [u8],
-    /// Two bytes a character.
+    /// Whether a character takes two bytes.
     pub is_wide: bool,
 }
 
-/// A whole tape, and what it refers to.
+/// A whole tape and what its words refer to.
 #[derive(Clone, Copy, Debug)]
 pub struct Tape<'a> {
     pub segments: &'a [Segment<'a>],
-    pub longs: &'a [Long<'a>],
+    /// Strings too long for a segment; also bytes of typed arrays and raw JSON.
+    pub longs: &'a [JsText<'a>],
     pub lexicon: &'a Lexicon,
-    /// It is rows, in which no line may break.
+    /// Whether the tape is rows of JSON Lines, in which raw JSON may have no line breaks.
     pub has_rows: bool,
-    pub base64: Base64,
 }
 
-/// Writes bytes as base64 to memory that has room for it; tells how many characters that are. All calls but the last of
-/// a text get a multiple of three.
-pub type Base64 = fn(bytes: &[u8], room: &mut [u8]) -> usize;
-
 impl<'a> Tape<'a> {
-    pub(crate) fn long(&self, index: usize) -> Result<Long<'a>, Malformed> {
+    /// Returns the long text at an index.
+    pub(crate) fn long(&self, index: usize) -> Result<JsText<'a>, Malformed> {
         long(self.longs, index)
     }
 }
 
-pub(crate) fn long<'a>(longs: &[Long<'a>], index: usize) -> Result<Long<'a>, Malformed> {
+pub(crate) fn long<'a>(longs: &[JsText<'a>], index: usize) -> Result<JsText<'a>, Malformed> {
     longs.get(index).copied().ok_or(Malformed)
 }
 
@@ -261,12 +285,12 @@ pub(crate) fn payload_of(word: i32) -> usize {
     (word.cast_unsigned() >> 4) as usize
 }
 
-/// The whole elements; a view has no others.
+/// Splits bytes into elements of `SIZE` bytes. A typed array has whole elements only.
 pub(crate) fn whole<const SIZE: usize>(bytes: &[u8]) -> &[[u8; SIZE]] {
     bytes.as_chunks().0
 }
 
-/// A tape that its own rules forbid: a bug of whoever wrote it.
+/// The error of an invalid tape, which no capture writes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Malformed;
 

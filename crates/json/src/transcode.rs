@@ -1,7 +1,13 @@
-//! From tape to JSON. Every value writes a comma behind itself, which what closes an array or an object takes back: so
-//! no stack is needed, and depth costs nothing.
+//! Writes the compact JSON of a tape. `print` calls it in tasks, `small` on the JS thread.
+//!
+//! Every value ends with a comma. The end of an array or object replaces the comma of its last value. So no stack is
+//! needed, and depth takes no memory.
+//!
+//! Example: `[1,2]` is written as `[`, `[1,`, `[1,2,`, `[1,2]`, `[1,2],`, and the end of the tape removes the last comma.
 
 use std::ops::Range;
+
+use offloop_base64::{Alphabet, encode_into};
 
 use crate::date::{DATE, iso};
 use crate::error::TranscodeError;
@@ -9,35 +15,35 @@ use crate::number::{NUMBER, double, half, int, single, unsigned, wide};
 use crate::output::Memory;
 use crate::streams::Streams;
 use crate::tape::{
-    ARRAY, Extra, FALSE, Form, Kind, Long, MAP, Malformed, NULL, OBJECT, Segment, Style, TRUE, Tag,
-    Tape, payload_of, whole,
+    ARRAY, ElementFormat, ElementKind, ElementStyle, Extra, FALSE, JsText, MAP, Malformed, NULL,
+    OBJECT, Segment, TRUE, Tag, Tape, payload_of, whole,
 };
 use crate::text::Kernel;
-use crate::writer::{Outcome, Writer};
+use crate::writer::{WriteResult, Writer};
 
-/// Bytes of base64 that are written at once: a multiple of three.
+/// Bytes that are encoded as base64 between two polls: a multiple of three.
 const BASE64_PIECE: usize = 3 << 12;
 
 const QUOTED_DATE: usize = DATE + 2;
 
-/// JSON that was written, of which some is to stay as it is.
+/// The length of JSON that was written, and the ranges of raw JSON in it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Written {
+pub struct JsonExtent {
     pub len: usize,
-    /// Where that stands, in order.
+    /// The ranges of raw JSON, in order.
     pub raws: Vec<Range<usize>>,
 }
 
-/// Writes the JSON of `tape` to the start of `memory`. `poll` is called every 0.1 ms of work.
+/// Writes the JSON of `tape` to the start of `memory`. Calls `poll` every 0.1 ms of work.
 ///
 /// # Errors
-/// Those of `memory` and `poll`, and for a tape that no capture writes.
+/// Fails as `memory` and `poll` do, and for an invalid tape.
 pub fn transcode<M: Memory>(
     tape: Tape<'_>,
     kernel: Kernel,
     memory: &mut M,
     poll: impl FnMut() -> Result<(), M::Error>,
-) -> Result<Written, TranscodeError<M::Error>> {
+) -> Result<JsonExtent, TranscodeError<M::Error>> {
     let writer = Writer::new(memory, kernel, poll)?;
     let mut transcoder = Transcoder { tape, writer, raws: Vec::new(), dropped: None };
     for segment in tape.segments {
@@ -45,19 +51,19 @@ pub fn transcode<M: Memory>(
     }
     transcoder.writer.out.drop_comma();
     transcoder.writer.pause()?;
-    Ok(Written { len: transcoder.writer.out.len(), raws: transcoder.raws })
+    Ok(JsonExtent { len: transcoder.writer.out.len(), raws: transcoder.raws })
 }
 
 struct Transcoder<'a, 'm, M: Memory, P> {
     tape: Tape<'a>,
     writer: Writer<'m, M, P>,
     raws: Vec<Range<usize>>,
-    /// What was written, and how many of `raws`, before a part that is no JSON.
+    /// The length of the JSON and of `raws` before a part for `MessagePack` only; `None` outside such parts.
     dropped: Option<(usize, usize)>,
 }
 
 impl<'a, M: Memory, P: FnMut() -> Result<(), M::Error>> Transcoder<'a, '_, M, P> {
-    fn segment(&mut self, segment: &Segment<'a>) -> Outcome<M> {
+    fn segment(&mut self, segment: &Segment<'a>) -> WriteResult<M> {
         let mut streams = Streams::new(segment);
         while let Some(word) = streams.next_word() {
             self.word(word, &mut streams)?;
@@ -67,7 +73,7 @@ impl<'a, M: Memory, P: FnMut() -> Result<(), M::Error>> Transcoder<'a, '_, M, P>
     }
 
     #[inline]
-    fn word(&mut self, word: i32, streams: &mut Streams<'a>) -> Outcome<M> {
+    fn word(&mut self, word: i32, streams: &mut Streams<'a>) -> WriteResult<M> {
         let payload = payload_of(word);
         match Tag::of(word) {
             Tag::Int => {
@@ -135,7 +141,7 @@ impl<'a, M: Memory, P: FnMut() -> Result<(), M::Error>> Transcoder<'a, '_, M, P>
     }
 
     #[inline]
-    fn entry(&mut self, index: usize) -> Outcome<M> {
+    fn entry(&mut self, index: usize) -> WriteResult<M> {
         let entry = self.tape.lexicon.get(index).ok_or(Malformed)?;
         match entry.short() {
             Some((block, len)) => self.writer.out.put(block, len),
@@ -144,28 +150,28 @@ impl<'a, M: Memory, P: FnMut() -> Result<(), M::Error>> Transcoder<'a, '_, M, P>
         Ok(())
     }
 
-    fn name(&mut self, payload: usize, streams: &mut Streams<'a>) -> Outcome<M> {
+    fn name(&mut self, payload: usize, streams: &mut Streams<'a>) -> WriteResult<M> {
         let characters = streams.located(payload, self.tape.longs)?;
         self.characters(characters)?;
         self.writer.out.byte(b':');
         Ok(())
     }
 
-    fn ints(&mut self, ints: &[i32]) -> Outcome<M> {
+    fn ints(&mut self, ints: &[i32]) -> WriteResult<M> {
         self.writer.numbers(ints, |&value, place| int(value, place))
     }
 
-    fn doubles(&mut self, doubles: &[f64]) -> Outcome<M> {
+    fn doubles(&mut self, doubles: &[f64]) -> WriteResult<M> {
         self.writer.numbers(doubles, |&value, place| double(value, place))
     }
 
     #[inline]
-    fn characters(&mut self, text: Long<'_>) -> Outcome<M> {
+    fn characters(&mut self, text: JsText<'_>) -> WriteResult<M> {
         if text.is_wide { self.utf16(text.bytes) } else { self.latin1(text.bytes) }
     }
 
     #[inline]
-    fn latin1(&mut self, text: &[u8]) -> Outcome<M> {
+    fn latin1(&mut self, text: &[u8]) -> WriteResult<M> {
         self.writer.out.byte(b'"');
         self.writer.latin1(text, Kernel::escape_latin1)?;
         self.writer.out.byte(b'"');
@@ -173,14 +179,14 @@ impl<'a, M: Memory, P: FnMut() -> Result<(), M::Error>> Transcoder<'a, '_, M, P>
     }
 
     #[inline]
-    fn utf16(&mut self, text: &[u8]) -> Outcome<M> {
+    fn utf16(&mut self, text: &[u8]) -> WriteResult<M> {
         self.writer.out.byte(b'"');
         self.writer.pieces(text, 2, Kernel::escape_utf16)?;
         self.writer.out.byte(b'"');
         Ok(())
     }
 
-    fn extra(&mut self, payload: usize, streams: &mut Streams<'a>) -> Outcome<M> {
+    fn extra(&mut self, payload: usize, streams: &mut Streams<'a>) -> WriteResult<M> {
         match Extra::of(payload).ok_or(Malformed)? {
             Extra::Row => {
                 self.writer.out.close(b'\n');
@@ -213,10 +219,10 @@ impl<'a, M: Memory, P: FnMut() -> Result<(), M::Error>> Transcoder<'a, '_, M, P>
         }
     }
 
-    fn raw(&mut self, json: &[u8]) -> Outcome<M> {
+    fn raw(&mut self, json: &[u8]) -> WriteResult<M> {
         let start = self.writer.out.len();
         if self.tape.has_rows {
-            // Between values they are white space, and in strings there are none.
+            // Raw JSON has line breaks between values only, where they are white space. Strings have none.
             let (line, space) = (|byte: &u8| matches!(byte, b'\n' | b'\r'), b" ");
             for text in json.split_inclusive(line) {
                 match text.split_last() {
@@ -235,63 +241,67 @@ impl<'a, M: Memory, P: FnMut() -> Result<(), M::Error>> Transcoder<'a, '_, M, P>
         Ok(())
     }
 
-    fn typed(&mut self, Form { kind, style }: Form, bytes: &[u8]) -> Outcome<M> {
+    fn typed(
+        &mut self,
+        ElementFormat { kind, style }: ElementFormat,
+        bytes: &[u8],
+    ) -> WriteResult<M> {
         match style {
-            Style::Base64 => return self.base64(bytes),
-            Style::Buffer => self.writer.out.bytes(br#"{"type":"Buffer","data":["#),
-            Style::Numbers | Style::Strings => self.writer.out.byte(b'['),
+            ElementStyle::Base64 => return self.base64(bytes),
+            ElementStyle::Buffer => self.writer.out.bytes(br#"{"type":"Buffer","data":["#),
+            ElementStyle::Numbers | ElementStyle::Strings => self.writer.out.byte(b'['),
         }
-        if style == Style::Strings {
+        if style == ElementStyle::Strings {
             self.strings(kind, bytes)?;
         } else {
             self.elements(kind, bytes)?;
         }
         self.writer.out.close(b']');
-        if style == Style::Buffer {
+        if style == ElementStyle::Buffer {
             self.writer.out.byte(b'}');
         }
         self.writer.out.byte(b',');
         Ok(())
     }
 
-    fn elements(&mut self, kind: Kind, bytes: &[u8]) -> Outcome<M> {
+    fn elements(&mut self, kind: ElementKind, bytes: &[u8]) -> WriteResult<M> {
         let (twos, fours, eights) = (whole::<2>(bytes), whole::<4>(bytes), whole::<8>(bytes));
         match kind {
-            Kind::Int8 => {
+            ElementKind::Int8 => {
                 self.writer.numbers(bytes, |&byte, to| int(byte.cast_signed().into(), to))
             }
-            Kind::Uint8 | Kind::Uint8Clamped => {
+            ElementKind::Uint8 | ElementKind::Uint8Clamped => {
                 self.writer.numbers(bytes, |&byte, to| int(byte.into(), to))
             }
-            Kind::Int16 => {
+            ElementKind::Int16 => {
                 self.writer.numbers(twos, |&two, to| int(i16::from_ne_bytes(two).into(), to))
             }
-            Kind::Uint16 => {
+            ElementKind::Uint16 => {
                 self.writer.numbers(twos, |&two, to| int(u16::from_ne_bytes(two).into(), to))
             }
-            Kind::Int32 => {
+            ElementKind::Int32 => {
                 self.writer.numbers(fours, |&four, to| int(i32::from_ne_bytes(four), to))
             }
-            Kind::Uint32 => self
+            ElementKind::Uint32 => self
                 .writer
                 .numbers(fours, |&four, to| unsigned(false, u32::from_ne_bytes(four), to)),
-            Kind::Float16 => {
+            ElementKind::Float16 => {
                 self.writer.numbers(twos, |&two, to| half(u16::from_ne_bytes(two), to))
             }
-            Kind::Float32 => {
+            ElementKind::Float32 => {
                 self.writer.numbers(fours, |&four, to| single(f32::from_ne_bytes(four), to))
             }
-            Kind::Float64 => {
+            ElementKind::Float64 => {
                 self.writer.numbers(eights, |&eight, to| double(f64::from_ne_bytes(eight), to))
             }
-            Kind::BigInt64 | Kind::BigUint64 => {
+            ElementKind::BigInt64 | ElementKind::BigUint64 => {
                 self.writer.numbers(eights, |&eight, to| bigint(kind, eight, to))
             }
         }
     }
 
-    /// Of bigints.
-    fn strings(&mut self, kind: Kind, bytes: &[u8]) -> Outcome<M> {
+    /// Writes bigints as strings.
+    fn strings(&mut self, kind: ElementKind, bytes: &[u8]) -> WriteResult<M> {
         self.writer.numbers(whole::<8>(bytes), |&eight, place| {
             let mut digits = [0; NUMBER];
             let len = bigint(kind, eight, &mut digits) - 1;
@@ -306,11 +316,12 @@ impl<'a, M: Memory, P: FnMut() -> Result<(), M::Error>> Transcoder<'a, '_, M, P>
         })
     }
 
-    fn base64(&mut self, bytes: &[u8]) -> Outcome<M> {
+    fn base64(&mut self, bytes: &[u8]) -> WriteResult<M> {
         self.writer.out.byte(b'"');
         for piece in bytes.chunks(BASE64_PIECE) {
             let room = self.writer.out.room(piece.len().div_ceil(3) * 4);
-            let written = (self.tape.base64)(piece, room);
+            // Too little room is a failure to grow, which `out` keeps.
+            let written = encode_into(piece, room, Alphabet::Standard, true).unwrap_or(0);
             self.writer.out.advance(written);
             self.writer.pause_if_due()?;
         }
@@ -319,8 +330,8 @@ impl<'a, M: Memory, P: FnMut() -> Result<(), M::Error>> Transcoder<'a, '_, M, P>
     }
 }
 
-fn bigint(kind: Kind, bytes: [u8; 8], to: &mut [u8; NUMBER]) -> usize {
-    if kind == Kind::BigUint64 {
+fn bigint(kind: ElementKind, bytes: [u8; 8], to: &mut [u8; NUMBER]) -> usize {
+    if kind == ElementKind::BigUint64 {
         return wide(false, u64::from_ne_bytes(bytes), to);
     }
     let value = i64::from_ne_bytes(bytes);

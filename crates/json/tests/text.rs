@@ -1,4 +1,4 @@
-//! Every kernel against what std says of the same characters.
+//! Compares every kernel with a twin written with std.
 
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "a panic is how a test fails")]
 
@@ -13,7 +13,7 @@ use fence::Fence;
 use offloop_json::Kernel;
 use proptest::prelude::*;
 
-/// One of each kind, and the ends of each range.
+/// A unit of each class, and the ends of each range of units.
 const UNITS: [u16; 32] = [
     b'a' as u16,
     b' ' as u16,
@@ -48,7 +48,7 @@ const UNITS: [u16; 32] = [
     0xe000,
     0xffff,
 ];
-/// A high and a low half between them.
+/// A surrogate pair.
 const PAIR: [u16; 2] = [0xd83d, 0xde00];
 
 fn naive(units: &[u16], escape: bool) -> String {
@@ -82,7 +82,7 @@ fn latin1_of(units: &[u16]) -> Option<Vec<u8>> {
     units.iter().map(|&unit| u8::try_from(unit).ok()).collect()
 }
 
-/// Writes into `out` and shows what was written.
+/// Writes `text` to `out`; returns the written bytes.
 fn write(kernel: Kernel, escape: bool, latin1: bool, text: &[u8], out: &mut [u8]) -> Vec<u8> {
     let len = match (escape, latin1) {
         (true, true) => kernel.escape_latin1(text, out),
@@ -93,7 +93,7 @@ fn write(kernel: Kernel, escape: bool, latin1: bool, text: &[u8], out: &mut [u8]
     out[..len.unwrap()].to_vec()
 }
 
-/// All kernels, escaping and not, as UTF-16 and, where it is, as Latin-1.
+/// Compares all kernels, with and without escapes, as UTF-16 and, where the units allow it, as Latin-1.
 fn check(units: &[u16]) {
     check_for(units, &mut vec![0xaa; Kernel::room_for(units.len())]);
 }
@@ -124,7 +124,7 @@ fn noise(seed: u64) -> impl Iterator<Item = u32> {
     })
 }
 
-/// Text in which `share` of 256 units are one of all kinds and the others `ground`.
+/// Returns a text in which `share` of 256 units are of any class and the others are `ground`.
 fn mixed(len: usize, ground: u16, share: u32, seed: u64) -> Vec<u16> {
     let mut noise = noise(seed);
     let mut next = || noise.next().unwrap();
@@ -251,7 +251,7 @@ fn memory_that_is_too_small_is_refused_untouched() {
     assert_eq!(Kernel::room_for(usize::MAX), usize::MAX);
 }
 
-/// Text ends where the next page cannot be read, and the room where the next cannot be written.
+/// Puts the text before a page that cannot be read, and the room before one that cannot be written.
 #[cfg(unix)]
 #[test]
 fn nothing_outside_the_given_memory_is_touched() {
@@ -281,7 +281,7 @@ fn nothing_outside_the_given_memory_is_touched() {
     }
 }
 
-/// What becomes longest leaves nothing of the room but the slack.
+/// Checks that the longest form leaves only the slack of the room.
 #[cfg(unix)]
 #[test]
 fn the_longest_text_fits_its_room() {
@@ -293,7 +293,7 @@ fn the_longest_text_fits_its_room() {
     }
 }
 
-/// Runs of one kind, as text has them.
+/// Returns texts with runs of one class, as real text has them.
 fn text() -> impl Strategy<Value = Vec<u16>> {
     let run = prop_oneof![
         8 => prop::collection::vec(0x20..0x7f_u16, 0..60),

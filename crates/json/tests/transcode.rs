@@ -1,4 +1,4 @@
-//! The transcoder against twins written with std, and on tapes that no capture writes.
+//! Compares `transcode` and `pack` with twins written with std, and runs them on invalid tapes.
 
 #![allow(
     clippy::unwrap_used,
@@ -11,8 +11,8 @@
 use std::ops::Range;
 
 use offloop_json::{
-    Floats, Kernel, Lexicon, Long, Memory, Segment, Tag, Tape, TranscodeError, Written, check,
-    indent, pack, sort, transcode,
+    Floats, JsText, JsonExtent, Kernel, Lexicon, Memory, PackOptions, Segment, Tag, Tape,
+    TranscodeError, check, indent, pack, sort, transcode,
 };
 use proptest::prelude::*;
 
@@ -53,18 +53,13 @@ fn word(tag: Tag, payload: i32) -> i32 {
     payload << 4 | tag as i32
 }
 
-/// As many characters as base64 has, each the first byte of its three.
-fn base64(bytes: &[u8], room: &mut [u8]) -> usize {
-    let characters = bytes.chunks(3).flat_map(|three| [three[0]; 4]);
-    room.iter_mut().zip(characters).map(|(to, from)| *to = from & 63 | 64).count()
-}
-
-fn json_of(segments: &[Segment<'_>], longs: &[Long<'_>], lexicon: &Lexicon) -> String {
+fn json_of(segments: &[Segment<'_>], longs: &[JsText<'_>], lexicon: &Lexicon) -> String {
     let mut texts = Vec::new();
     for size in [0, 70, 1 << 16] {
         let mut memory = Growing::new(size);
-        let tape = Tape { segments, longs, lexicon, has_rows: false, base64 };
-        let Written { len, .. } = transcode(tape, Kernel::best(), &mut memory, || Ok(())).unwrap();
+        let tape = Tape { segments, longs, lexicon, has_rows: false };
+        let JsonExtent { len, .. } =
+            transcode(tape, Kernel::best(), &mut memory, || Ok(())).unwrap();
         texts.push(String::from_utf8(memory.bytes[..len].to_vec()).unwrap());
     }
     assert!(texts.iter().all(|text| *text == texts[0]), "the memory makes no difference");
@@ -134,7 +129,7 @@ fn every_kind_of_word() {
         runs: &[2 << 1 | 1, 1 << 1],
     };
     let longs =
-        [Long { bytes: b"long", is_wide: false }, Long { bytes: b"\x2d\x4e", is_wide: true }];
+        [JsText { bytes: b"long", is_wide: false }, JsText { bytes: b"\x2d\x4e", is_wide: true }];
     let json = json_of(&[segment], &longs, &lexicon);
     let long_key = "long".repeat(20);
     let expected = [
@@ -146,6 +141,33 @@ fn every_kind_of_word() {
     ]
     .concat();
     assert_eq!(json, expected);
+}
+
+/// Encodes bytes as base64, bit by bit.
+fn naive_base64(bytes: &[u8]) -> String {
+    const LETTERS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    let bits: Vec<u8> =
+        bytes.iter().flat_map(|byte| (0..8).rev().map(move |bit| byte >> bit & 1)).collect();
+    let value = |six: &[u8]| (0..6).fold(0, |value, at| value << 1 | six.get(at).unwrap_or(&0));
+    let mut text: String =
+        bits.chunks(6).map(|six| char::from(LETTERS[usize::from(value(six))])).collect();
+    while !text.len().is_multiple_of(4) {
+        text.push('=');
+    }
+    text
+}
+
+#[test]
+fn typed_arrays_of_any_length_become_base64() {
+    const PIECE: usize = 3 << 12;
+    for len in [0, 1, 2, 3, 4, PIECE - 1, PIECE, PIECE + 1, 2 * PIECE + 2] {
+        let bytes: Vec<u8> = (0..len).map(|index| (index * 7 % 256) as u8).collect();
+        let words = [word(Tag::Extra, 1), 1 << 2 | 1, len as i32];
+        let segment = Segment { words: &words, bytes: &bytes, ..Segment::default() };
+        let json = json_of(&[segment], &[], &Lexicon::default());
+        assert_eq!(json, format!("\"{}\"", naive_base64(&bytes)), "{len}");
+    }
+    assert_eq!(naive_base64(b"\x01\x02"), "AQI=");
 }
 
 #[test]
@@ -180,7 +202,7 @@ fn a_failure_to_grow_is_told_and_nothing_is_written_outside() {
     let words = vec![word(Tag::Int, 1234); 1000];
     let segments = [Segment { words: &words, ..Segment::default() }];
     let lexicon = Lexicon::default();
-    let tape = Tape { segments: &segments, longs: &[], lexicon: &lexicon, has_rows: false, base64 };
+    let tape = Tape { segments: &segments, longs: &[], lexicon: &lexicon, has_rows: false };
     let mut memory = Growing { bytes: vec![0; 100], most: 200 };
     let outcome = transcode(tape, Kernel::best(), &mut memory, || Ok(()));
     assert_eq!(outcome, Err(TranscodeError::Stopped(Full)));
@@ -195,7 +217,7 @@ fn poll_stops_long_work() {
     let words = [word(Tag::Doubles, 1 << 20)];
     let segments = [Segment { words: &words, doubles: &doubles, ..Segment::default() }];
     let lexicon = Lexicon::default();
-    let tape = Tape { segments: &segments, longs: &[], lexicon: &lexicon, has_rows: false, base64 };
+    let tape = Tape { segments: &segments, longs: &[], lexicon: &lexicon, has_rows: false };
     let mut polls = 0;
     let outcome = transcode(tape, Kernel::best(), &mut Growing::new(8 << 20), || {
         polls += 1;
@@ -205,11 +227,15 @@ fn poll_stops_long_work() {
     assert_eq!(polls, 3);
 }
 
-fn packed(segments: &[Segment<'_>], longs: &[Long<'_>], lexicon: &Lexicon) -> Vec<u8> {
-    let tape = Tape { segments, longs, lexicon, has_rows: false, base64 };
+fn options(floats: Floats) -> PackOptions {
+    PackOptions { floats, max_depth: usize::MAX, kernel: Kernel::best() }
+}
+
+fn packed(segments: &[Segment<'_>], longs: &[JsText<'_>], lexicon: &Lexicon) -> Vec<u8> {
+    let tape = Tape { segments, longs, lexicon, has_rows: false };
     let results = [0, 65, 1 << 16].map(|size| {
         let mut memory = Growing::new(size);
-        let len = pack(tape, Floats::Double, Kernel::best(), &mut memory, || Ok(())).unwrap();
+        let len = pack(tape, &options(Floats::Double), &mut memory, || Ok(())).unwrap();
         memory.bytes[..len].to_vec()
     });
     assert!(results.iter().all(|bytes| *bytes == results[0]), "the memory makes no difference");
@@ -244,7 +270,7 @@ fn what_is_for_one_alone_is_not_in_the_other() {
         word(Tag::Close, 0),
     ];
     let json = br#"[true,{"a":[]}]"#;
-    let longs = [Long { bytes: json, is_wide: false }];
+    let longs = [JsText { bytes: json, is_wide: false }];
     let (head, tail) = words.split_at(8);
     let lexicon = Lexicon::default();
     let whole = [Segment { words: &words, bytes: b"k", ..Segment::default() }];
@@ -283,20 +309,20 @@ fn packing_stops_and_fails_as_printing_does() {
     let words = [word(Tag::Open, 0), word(Tag::Doubles, 1 << 20), word(Tag::Close, 0)];
     let segments = [Segment { words: &words, doubles: &doubles, ..Segment::default() }];
     let lexicon = Lexicon::default();
-    let tape = Tape { segments: &segments, longs: &[], lexicon: &lexicon, has_rows: false, base64 };
+    let tape = Tape { segments: &segments, longs: &[], lexicon: &lexicon, has_rows: false };
     let mut polls = 0;
-    let outcome = pack(tape, Floats::Double, Kernel::best(), &mut Growing::new(8 << 20), || {
+    let outcome = pack(tape, &options(Floats::Double), &mut Growing::new(8 << 20), || {
         polls += 1;
         if polls == 3 { Err(Full) } else { Ok(()) }
     });
     assert_eq!((outcome, polls), (Err(TranscodeError::Stopped(Full)), 3));
     let mut memory = Growing { bytes: vec![0; 100], most: 200 };
-    let outcome = pack(tape, Floats::Double, Kernel::best(), &mut memory, || Ok(()));
+    let outcome = pack(tape, &options(Floats::Double), &mut memory, || Ok(()));
     assert_eq!(outcome, Err(TranscodeError::Stopped(Full)));
     let row = [word(Tag::Int, 1), word(Tag::Extra, 0)];
     let segments = [Segment { words: &row, ..Segment::default() }];
     let tape = Tape { segments: &segments, ..tape };
-    let outcome = pack(tape, Floats::Double, Kernel::best(), &mut Growing::new(0), || Ok(()));
+    let outcome = pack(tape, &options(Floats::Double), &mut Growing::new(0), || Ok(()));
     assert_eq!(outcome, Err(TranscodeError::Malformed), "rows are none of MessagePack");
 }
 
@@ -468,7 +494,7 @@ proptest! {
         prop_assert_eq!(printed(value), twin(value));
     }
 
-    /// Never a panic, never a byte outside: the memory is exactly what was given.
+    /// Checks that invalid tapes neither panic nor write outside of the memory.
     #[test]
     fn malformed_tapes_fail_in_peace(
         words in prop::collection::vec(prop_oneof![any::<i32>(), 0..4096_i32], 0..64),
@@ -482,16 +508,16 @@ proptest! {
         lexicon.add("\"key\":");
         let segment =
             Segment { words: &words, doubles: &doubles, bytes: &bytes, rope: &rope, runs: &runs };
-        let longs = [Long { bytes: &bytes, is_wide: bytes.len().is_multiple_of(2) }];
+        let longs = [JsText { bytes: &bytes, is_wide: bytes.len().is_multiple_of(2) }];
         let segments = [segment, segment];
-        let tape = Tape { segments: &segments, longs: &longs, lexicon: &lexicon, has_rows: true, base64 };
+        let tape = Tape { segments: &segments, longs: &longs, lexicon: &lexicon, has_rows: true };
         let mut memory = Growing::new(size);
         memory.most = 1 << 20;
         if let Ok(written) = transcode(tape, Kernel::best(), &mut memory, || Ok(())) {
             prop_assert!(written.len <= memory.bytes.len());
             prop_assert!(written.raws.iter().all(|raw| raw.end <= written.len));
         }
-        if let Ok(len) = pack(tape, Floats::Single, Kernel::best(), &mut memory, || Ok(())) {
+        if let Ok(len) = pack(tape, &options(Floats::Single), &mut memory, || Ok(())) {
             prop_assert!(len <= memory.bytes.len());
         }
     }
@@ -509,7 +535,7 @@ proptest! {
     }
 }
 
-/// In order, and anywhere.
+/// Returns ranges in order, anywhere in a text.
 fn ranges() -> impl Strategy<Value = Vec<Range<usize>>> {
     prop::collection::vec(0..220_usize, 0..6).prop_map(|mut ends| {
         ends.sort_unstable();

@@ -1,27 +1,29 @@
-//! What a file holds: how many rows, how large, and which fields they have.
+//! Counts the rows of a file, its bad rows, and the keys of its rows. Runs in tasks; `batch_reader::count_rows` uses it.
 
 use std::collections::BTreeMap;
 use std::convert::Infallible;
 
 use offloop_grammar::{Text, read};
 
-use crate::judge::Cause;
-use crate::rows::{Row, Visit};
+use crate::batches::{RowSlice, RowVisitor};
+use crate::judge::RowCause;
 use crate::standard::standard;
 
+/// Visitor that counts.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Census {
     pub rows: u64,
+    /// Number of bad rows by the name of their cause.
     pub bad: BTreeMap<&'static str, u64>,
-    /// The longest row: its offset and length.
+    /// Offset and length of the longest row.
     pub biggest: Option<(u64, u64)>,
-    /// How often each key stands at the top of a row, as it stands between its quotes when it is written plainly.
+    /// Number of occurrences of each key at the top of a row. Keys are unescaped.
     pub fields: BTreeMap<Vec<u8>, u64>,
 }
 
 impl Census {
-    fn count(&mut self, json: &[u8], row: &Row<'_>) -> bool {
-        let mut keys = Keys::default();
+    fn count(&mut self, json: &[u8], row: &RowSlice<'_>) -> bool {
+        let mut keys = TopKeys::default();
         if read(json, &mut keys).is_err() {
             return false;
         }
@@ -40,29 +42,29 @@ impl Census {
     }
 }
 
-impl Visit for Census {
-    fn standard(&mut self, row: Row<'_>) -> bool {
+impl RowVisitor for Census {
+    fn standard(&mut self, row: RowSlice<'_>) -> bool {
         self.count(row.bytes, &row)
     }
 
-    fn other(&mut self, row: Row<'_>) {
+    fn other(&mut self, row: RowSlice<'_>) {
         let (json, _) = standard(row.bytes);
         self.count(json.as_bytes(), &row);
     }
 
-    fn bad(&mut self, _: u64, _: u64, cause: Cause) {
+    fn bad(&mut self, _: u64, _: u64, cause: RowCause) {
         *self.bad.entry(cause.name()).or_default() += 1;
     }
 }
 
-/// The keys of the object that a row is.
+/// Keys at the top of a row.
 #[derive(Default)]
-struct Keys {
+struct TopKeys {
     depth: usize,
     keys: Vec<Vec<u8>>,
 }
 
-impl offloop_grammar::Visit for Keys {
+impl offloop_grammar::JsonVisitor for TopKeys {
     type Error = Infallible;
 
     fn open(&mut self, _: bool, _: usize) -> Result<(), Infallible> {

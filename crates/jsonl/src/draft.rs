@@ -1,4 +1,4 @@
-//! A file written beside the one it replaces, so that a crash leaves either the old one or the whole new one.
+//! Writes a file beside the one it replaces, so that a crash leaves either the old one or the whole new one. Runs in tasks.
 
 use std::fs::{self, File, Metadata};
 use std::io::{self, Write};
@@ -10,50 +10,50 @@ use crate::file::{
     FileError, PRIVATE, close, create_new, failed, give_mode, give_owner, metadata_of, real_path,
     sync, sync_folder_of, uninterrupted,
 };
-use crate::repair::Durability;
+use crate::repair::SyncLevel;
 
-/// Less the umask.
+/// Mode of a file that replaces none, less the umask.
 const DEFAULT_MODE: u32 = 0o666;
 
-/// What is written of a file. Dropped before it is committed, it was never there.
+/// A temporary file that is to replace another. Dropping it before [`Self::commit`] removes it.
 pub struct Draft {
     file: Option<File>,
     temporary: PathBuf,
     target: PathBuf,
-    durability: Durability,
+    durability: SyncLevel,
     size: u64,
 }
 
 impl Draft {
-    /// Of a file to be at `path`: with `mode`, or else that of the file it replaces.
+    /// Creates the temporary file beside `path`, with `mode` or else the mode of the file at `path`.
     ///
     /// # Errors
-    /// Where no file can be created beside that one, or it is none that can be replaced.
+    /// Errors of the system; the file at `path` must be a regular one.
     pub fn create(
         path: &Path,
         mode: Option<u32>,
-        durability: Durability,
+        durability: SyncLevel,
     ) -> Result<Self, FileError> {
         let target = real_path(path)?;
         let replaced = metadata_of(&target)?;
         let created = mode.unwrap_or(if replaced.is_some() { PRIVATE } else { DEFAULT_MODE });
         let (file, temporary) = create_beside(&target, created)?;
         let draft = Self { file: Some(file), temporary, target, durability, size: 0 };
-        draft.take_after(replaced.as_ref(), mode.is_none())?;
+        draft.copy_owner(replaced.as_ref(), mode.is_none())?;
         Ok(draft)
     }
 
-    /// Whose it is, and who may read it.
-    fn take_after(&self, replaced: Option<&Metadata>, has_its_mode: bool) -> Result<(), FileError> {
+    /// Copies owner and mode of the replaced file.
+    fn copy_owner(&self, replaced: Option<&Metadata>, has_its_mode: bool) -> Result<(), FileError> {
         let (Some(file), Some(replaced)) = (&self.file, replaced) else { return Ok(()) };
         give_owner(file, replaced);
         if has_its_mode { give_mode(file, replaced, &self.temporary) } else { Ok(()) }
     }
 
-    /// Writes more of it.
+    /// Writes `bytes` at the end.
     ///
     /// # Errors
-    /// The system's. What was written is then of no use.
+    /// Errors of the system. The draft is of no use then.
     pub fn write(&mut self, bytes: &[u8]) -> Result<(), FileError> {
         let Some(file) = &mut self.file else { return Ok(()) };
         file.write_all(bytes).map_err(failed("write", &self.target))?;
@@ -61,10 +61,10 @@ impl Draft {
         Ok(())
     }
 
-    /// Puts it in the place of the old one. Tells how many bytes it has.
+    /// Replaces the old file. Returns the size of the new one.
     ///
     /// # Errors
-    /// The system's. Then the old file is still there; unless it was the name of the new one that could not be synced.
+    /// Errors of the system. The old file is still there then, unless syncing the folder failed.
     pub fn commit(mut self) -> Result<u64, FileError> {
         let Some(file) = self.file.take() else { return Ok(0) };
         let written = sync(&file, self.durability, &self.target)
@@ -82,7 +82,7 @@ impl Draft {
     }
 
     fn remove(&self) {
-        // Why it came to nothing is what the caller is told.
+        // The caller gets the error that led here.
         let _ = uninterrupted(|| fs::remove_file(&self.temporary));
     }
 }
@@ -95,7 +95,7 @@ impl Drop for Draft {
     }
 }
 
-/// Under a name of its own, as long as any: the file's own may be as long as names can be.
+/// Creates a file under a short name of its own: the name of `target` may already have the greatest length.
 fn create_beside(target: &Path, mode: u32) -> Result<(File, PathBuf), FileError> {
     static NUMBER: AtomicU64 = AtomicU64::new(0);
 

@@ -1,12 +1,11 @@
-//! Files with errors that say what was tried on which of them.
+//! File operations whose errors name the system call and the path. They run in tasks; all modules that touch files call them.
 
 use std::error::Error;
-use std::ffi::OsString;
 use std::fs::{File, Metadata, OpenOptions};
 use std::path::{Path, PathBuf};
 use std::{fmt, fs, io};
 
-use crate::repair::Durability;
+use crate::repair::SyncLevel;
 
 /// A system call that failed.
 #[derive(Debug)]
@@ -28,7 +27,7 @@ impl Error for FileError {
     }
 }
 
-/// Adds to an error what was tried.
+/// Returns a function that adds the system call and the path to an error.
 pub(crate) fn failed<'a>(
     syscall: &'static str,
     path: &'a Path,
@@ -36,8 +35,8 @@ pub(crate) fn failed<'a>(
     move |source| FileError { syscall, path: path.to_owned(), source }
 }
 
-/// Tries again what a signal interrupted, as on file systems of a network, or of user space, any call may be. What the standard
-/// library does so itself is opening, reading, writing, cutting and syncing.
+/// Repeats a call that a signal interrupted. On file systems of a network or of user space, any call may be interrupted. The
+/// standard library repeats opening, reading, writing, cutting and syncing by itself.
 pub(crate) fn uninterrupted<T>(mut call: impl FnMut() -> io::Result<T>) -> io::Result<T> {
     loop {
         match call() {
@@ -47,9 +46,9 @@ pub(crate) fn uninterrupted<T>(mut call: impl FnMut() -> io::Result<T>) -> io::R
     }
 }
 
-/// A regular file; none where there is no file of that name.
+/// Opens a file. Returns `None` if there is no file of that name.
 pub(crate) fn open(path: &Path, is_written: bool) -> Result<Option<File>, FileError> {
-    let mut options = unwaiting();
+    let mut options = nonblocking();
     options.read(true).write(is_written);
     match options.open(path) {
         Ok(file) => Ok(Some(file)),
@@ -58,9 +57,9 @@ pub(crate) fn open(path: &Path, is_written: bool) -> Result<Option<File>, FileEr
     }
 }
 
-/// To be read, cut, and written to at its end, wherever that is; created with `mode`, less the umask, where it is missing.
+/// Opens a file for reading, cutting and appending. A missing file is created with `mode`, less the umask.
 pub(crate) fn open_to_append(path: &Path, mode: u32) -> Result<File, FileError> {
-    let mut options = unwaiting();
+    let mut options = nonblocking();
     options.read(true).create(true);
     #[cfg(unix)]
     std::os::unix::fs::OpenOptionsExt::mode(options.append(true), mode);
@@ -69,8 +68,8 @@ pub(crate) fn open_to_append(path: &Path, mode: u32) -> Result<File, FileError> 
     options.open(path).map_err(failed("open", path))
 }
 
-/// A FIFO nobody writes to would be waited for.
-fn unwaiting() -> OpenOptions {
+/// Returns options that never wait: opening a FIFO without a writer would.
+fn nonblocking() -> OpenOptions {
     let mut options = OpenOptions::new();
     #[cfg(unix)]
     {
@@ -80,10 +79,10 @@ fn unwaiting() -> OpenOptions {
     options
 }
 
-/// A regular file to be read, and its size.
+/// Opens a regular file for reading. Returns its size, too.
 ///
 /// # Errors
-/// Where there is none, or it cannot be read.
+/// Errors of the system; a missing file and a file that is not regular are errors.
 pub fn open_to_read(path: &Path) -> Result<(File, u64), FileError> {
     let missing = || failed("open", path)(os_error(io::ErrorKind::NotFound));
     let file = open(path, false)?.ok_or_else(missing)?;
@@ -91,13 +90,13 @@ pub fn open_to_read(path: &Path) -> Result<(File, u64), FileError> {
     Ok((file, size))
 }
 
-/// Refuses what is no regular file, with the error that reading it at an offset has.
+/// Returns the metadata of a regular file. Any other file fails with the error of reading it at an offset.
 pub(crate) fn metadata(file: &File, path: &Path) -> Result<Metadata, FileError> {
     let metadata = uninterrupted(|| file.metadata()).map_err(failed("fstat", path))?;
     regular(metadata).map_err(failed("read", path))
 }
 
-/// Of what is to be replaced, if there is such; refuses what is no regular file.
+/// Returns the metadata of a file to replace, or `None` if there is no such file. It must be regular.
 pub(crate) fn metadata_of(path: &Path) -> Result<Option<Metadata>, FileError> {
     match uninterrupted(|| fs::metadata(path)) {
         Ok(metadata) => regular(metadata).map(Some).map_err(failed("rename", path)),
@@ -115,7 +114,7 @@ fn regular(metadata: Metadata) -> io::Result<Metadata> {
     Err(os_error(error))
 }
 
-/// With the system's number, which JavaScript knows it by.
+/// Makes an error with the number of the system, which JavaScript needs.
 #[cfg(unix)]
 fn os_error(kind: io::ErrorKind) -> io::Error {
     let number = match kind {
@@ -131,10 +130,10 @@ fn os_error(kind: io::ErrorKind) -> io::Error {
     kind.into()
 }
 
-/// The mode of a new file that nobody else can read before [`give_mode`].
+/// Mode of a new file that no other user can read before [`give_mode`].
 pub(crate) const PRIVATE: u32 = 0o600;
 
-/// A new file, with `mode` less the umask.
+/// Creates a new file with `mode`, less the umask.
 pub(crate) fn create_new(path: &Path, mode: u32) -> Result<File, FileError> {
     let mut options = OpenOptions::new();
     options.write(true).create_new(true);
@@ -145,23 +144,24 @@ pub(crate) fn create_new(path: &Path, mode: u32) -> Result<File, FileError> {
     options.open(path).map_err(failed("open", path))
 }
 
+/// Copies the mode of `model`.
 #[cfg(unix)]
 pub(crate) fn give_mode(file: &File, model: &Metadata, path: &Path) -> Result<(), FileError> {
     file.set_permissions(model.permissions()).map_err(failed("fchmod", path))
 }
 
-/// There is none: who may read a file is its folder's matter.
+/// Does nothing: such systems have no modes, the folder decides who may read a file.
 #[cfg(not(unix))]
 pub(crate) fn give_mode(_file: &File, _model: &Metadata, _path: &Path) -> Result<(), FileError> {
     Ok(())
 }
 
-/// Where that is somebody else and the system allows it.
+/// Copies the owner of `model`, if the system allows it.
 #[cfg(unix)]
 pub(crate) fn give_owner(file: &File, model: &Metadata) {
     use std::os::unix::fs::{MetadataExt, fchown};
 
-    // It is the old one's owner who cares: a file that cannot be given away is still written.
+    // Only the owner of the old file cares. A file that cannot be given away is still written.
     if file.metadata().is_ok_and(|own| (own.uid(), own.gid()) != (model.uid(), model.gid())) {
         let _ = fchown(file, Some(model.uid()), Some(model.gid()));
     }
@@ -188,11 +188,11 @@ pub(crate) fn write_at(
     written.map_err(failed("write", path))
 }
 
-pub(crate) fn sync(file: &File, durability: Durability, path: &Path) -> Result<(), FileError> {
+pub(crate) fn sync(file: &File, durability: SyncLevel, path: &Path) -> Result<(), FileError> {
     durability.sync(file).map_err(failed(durability.syscall(), path))
 }
 
-impl Durability {
+impl SyncLevel {
     pub(crate) fn sync(self, file: &File) -> io::Result<()> {
         match self {
             Self::None => Ok(()),
@@ -207,17 +207,17 @@ impl Durability {
     }
 }
 
-/// With the error that dropping it would hide.
+/// Closes a file and returns the error that dropping it would hide.
 #[cfg(unix)]
 pub(crate) fn close(file: File) -> io::Result<()> {
     use std::os::fd::IntoRawFd;
 
-    // SAFETY: the descriptor is this function's own, and not used again.
+    // SAFETY: `into_raw_fd` makes this function the owner of the open descriptor, which is not used again.
     if unsafe { libc::close(file.into_raw_fd()) } == 0 {
         return Ok(());
     }
     let error = io::Error::last_os_error();
-    // It is closed then.
+    // An interrupted `close` has closed the descriptor.
     if error.kind() == io::ErrorKind::Interrupted { Ok(()) } else { Err(error) }
 }
 
@@ -229,8 +229,8 @@ pub(crate) fn close(file: File) -> io::Result<()> {
 
 /// Makes the name of a new file durable.
 #[cfg(unix)]
-pub(crate) fn sync_folder_of(path: &Path, durability: Durability) -> Result<(), FileError> {
-    if durability == Durability::None {
+pub(crate) fn sync_folder_of(path: &Path, durability: SyncLevel) -> Result<(), FileError> {
+    if durability == SyncLevel::None {
         return Ok(());
     }
     let folder = match path.parent() {
@@ -244,28 +244,28 @@ pub(crate) fn sync_folder_of(path: &Path, durability: Durability) -> Result<(), 
     }
 }
 
-/// As file systems of networks say it of folders: then nobody can do better.
+/// Recognizes the errors of network file systems that cannot sync folders.
 #[cfg(unix)]
 fn has_no_sync(error: &io::Error) -> bool {
     matches!(error.raw_os_error(), Some(libc::EINVAL | libc::ENOTSUP | libc::EBADF))
 }
 
-/// Names cannot be synced there.
+/// Does nothing: such systems cannot sync names.
 #[cfg(not(unix))]
-pub(crate) fn sync_folder_of(_path: &Path, _durability: Durability) -> Result<(), FileError> {
+pub(crate) fn sync_folder_of(_path: &Path, _durability: SyncLevel) -> Result<(), FileError> {
     Ok(())
 }
 
-/// As many links as Linux follows.
+/// Number of links that Linux follows.
 const MOST_LINKS: usize = 40;
 
-/// The file that `path` links to, whatever its folders are, and whether it is there or not. A name that is no link costs one
-/// call.
+/// Returns the path that `path` links to, through any number of links up to [`MOST_LINKS`]. The file may be missing. A name that
+/// is not a link costs one call.
 pub(crate) fn real_path(path: &Path) -> Result<PathBuf, FileError> {
     let mut real = path.to_owned();
     for _ in 0..MOST_LINKS {
         match uninterrupted(|| fs::read_link(&real)) {
-            // Beside the link, where it is relative.
+            // A relative target is relative to the folder of the link.
             Ok(target) => real = real.parent().unwrap_or(Path::new("")).join(target),
             Err(error) if is_no_link(&error) || error.kind() == io::ErrorKind::NotFound => break,
             Err(error) => return Err(failed("readlink", path)(error)),
@@ -284,11 +284,4 @@ fn is_no_link(error: &io::Error) -> bool {
     const ERROR_NOT_A_REPARSE_POINT: i32 = 4390;
 
     error.raw_os_error() == Some(ERROR_NOT_A_REPARSE_POINT)
-}
-
-/// `path` with `ending` behind it.
-pub(crate) fn with_ending(path: &Path, ending: &str) -> PathBuf {
-    let mut name = OsString::from(path);
-    name.push(ending);
-    name.into()
 }

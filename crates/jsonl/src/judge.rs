@@ -1,32 +1,41 @@
-//! What a row is worth. The grammar is generous: what some writer finished must be told from what none did.
+//! Judges rows: good, blank or torn. Runs in tasks; every walk over a file calls it.
 //!
-//! JSON as `JSON.parse` takes it, and `NaN`, `Infinity`, `-Infinity`, and any bytes from 0x80 on in strings; of objects
-//! and arrays, several back to back. Nothing recurses, and a row may come in any number of blocks.
+//! The grammar is generous, because it only has to distinguish rows that a writer finished from rows that it did not. It accepts
+//! JSON as `JSON.parse` does, and besides:
+//!
+//! - `NaN`, `Infinity`, `-Infinity`;
+//! - any bytes from 0x80 on in strings;
+//! - several objects and arrays back to back (a glued row).
+//!
+//! Nothing recurses. A row may come in any number of blocks.
 
-use crate::stack::Stack;
+use std::convert::Infallible;
+
 use crate::utf8::Utf8;
 use memchr::memchr;
-use offloop_grammar::clean;
+use offloop_grammar::{BitStack, clean};
 
-/// Why a row or a tail is not as it should be.
+/// Why a row or a tail is bad.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Cause {
-    /// Whole, without its "\n".
+pub enum RowCause {
+    /// The row is whole, but lacks its "\n".
     Unterminated,
-    /// The beginning of something.
+    /// The bytes are the beginning of a row.
     Partial,
-    /// With NULs, as a power cut leaves them.
+    /// The row contains NULs, as a power cut leaves them.
     Nul,
-    /// The beginning of something, cut inside a character.
+    /// The bytes are the beginning of a row, cut inside a character.
     Utf8,
+    /// No row begins like this.
     Garbage,
-    /// Several objects or arrays.
+    /// The row is several objects or arrays.
     Glued,
-    /// Whole, and refused by `JSON.parse`.
+    /// The row is whole, but `JSON.parse` refuses it.
     Nonstandard,
 }
 
-impl Cause {
+impl RowCause {
+    /// Returns the name for reports.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -41,95 +50,143 @@ impl Cause {
     }
 }
 
+/// Judgement of a row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
     Blank,
-    Kept(Kept),
-    Torn(Torn),
+    Good(GoodRow),
+    Torn(TornRow),
 }
 
+/// A row that a repair keeps.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Kept {
+pub struct GoodRow {
     pub is_glued: bool,
-    /// `NaN` or infinities.
+    /// The row contains `NaN` or infinities.
     has_words: bool,
 }
 
-impl Kept {
-    /// What keeps this row from being one that `JSON.parse` takes.
+impl GoodRow {
+    /// Returns why `JSON.parse` refuses the row, if it does.
     #[must_use]
-    pub fn flaw(self, row: &[u8]) -> Option<Cause> {
+    pub fn flaw(self, row: &[u8]) -> Option<RowCause> {
         self.flaw_where(|| str::from_utf8(row).is_ok())
     }
 
-    pub(crate) fn flaw_where(self, is_utf8: impl FnOnce() -> bool) -> Option<Cause> {
-        if self.is_glued {
-            return Some(Cause::Glued);
+    /// Returns what [`Self::flaw`] returns. Calls `poll` between the pieces of a long row.
+    pub(crate) fn flaw_polled<E>(
+        self,
+        row: &[u8],
+        mut poll: impl FnMut() -> Result<(), E>,
+    ) -> Result<Option<RowCause>, E> {
+        let mut utf8 = Utf8::default();
+        if !self.is_glued && !self.has_words {
+            each_piece(row, &mut poll, |piece| utf8.feed(piece))?;
         }
-        (self.has_words || !is_utf8()).then_some(Cause::Nonstandard)
+        Ok(self.flaw_where(|| utf8.is_whole()))
+    }
+
+    pub(crate) fn flaw_where(self, is_utf8: impl FnOnce() -> bool) -> Option<RowCause> {
+        if self.is_glued {
+            return Some(RowCause::Glued);
+        }
+        (self.has_words || !is_utf8()).then_some(RowCause::Nonstandard)
     }
 }
 
+/// A row that is not whole.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Torn {
-    /// Where the torn bytes begin in the row: behind the whole objects and arrays that it begins with.
+pub struct TornRow {
+    /// Start of the torn bytes in the row: behind its whole objects and arrays.
     pub start: u64,
-    pub cause: Cause,
+    pub cause: RowCause,
 }
 
-/// A row in memory, without its "\n".
+/// Judges a row in memory, without its "\n".
 #[must_use]
 pub fn judge(row: &[u8], is_terminated: bool) -> Verdict {
-    let mut judge = Judge::default();
-    judge.feed(row);
-    let verdict = judge.verdict(is_terminated);
-    match verdict {
-        Verdict::Torn(torn) if torn.cause == Cause::Partial && !is_terminated => {
-            let mut utf8 = Utf8::default();
-            utf8.feed(row.get(torn.start as usize..).unwrap_or_default());
-            if utf8.is_cut() { Verdict::Torn(Torn { cause: Cause::Utf8, ..torn }) } else { verdict }
-        }
-        _ => verdict,
+    let never = || Ok::<(), Infallible>(());
+    match judge_polled(row, is_terminated, never) {
+        Ok(verdict) => verdict,
+        Err(never) => match never {},
     }
 }
 
-/// Judges a row that comes in blocks.
+/// Judges like [`judge`]. Calls `poll` between the pieces of a long row.
+pub(crate) fn judge_polled<E>(
+    row: &[u8],
+    is_terminated: bool,
+    mut poll: impl FnMut() -> Result<(), E>,
+) -> Result<Verdict, E> {
+    let mut judge = Judge::default();
+    each_piece(row, &mut poll, |piece| judge.feed(piece))?;
+    let verdict = judge.verdict(is_terminated);
+    match verdict {
+        Verdict::Torn(torn) if torn.cause == RowCause::Partial && !is_terminated => {
+            let mut utf8 = Utf8::default();
+            let torn_bytes = row.get(torn.start as usize..).unwrap_or_default();
+            each_piece(torn_bytes, &mut poll, |piece| utf8.feed(piece))?;
+            let cause = if utf8.is_cut() { RowCause::Utf8 } else { torn.cause };
+            Ok(Verdict::Torn(TornRow { cause, ..torn }))
+        }
+        _ => Ok(verdict),
+    }
+}
+
+/// Bytes that are judged between two polls: a millisecond of work.
+const PIECE: usize = 512 << 10;
+
+fn each_piece<E>(
+    row: &[u8],
+    poll: &mut impl FnMut() -> Result<(), E>,
+    mut feed: impl FnMut(&[u8]),
+) -> Result<(), E> {
+    for (index, piece) in row.chunks(PIECE).enumerate() {
+        if 0 < index {
+            poll()?;
+        }
+        feed(piece);
+    }
+    Ok(())
+}
+
+/// Judge of a row that comes in blocks.
 #[derive(Clone, Debug, Default)]
 pub struct Judge {
-    state: State,
-    stack: Stack,
-    /// Bytes of earlier blocks.
+    state: JudgeState,
+    stack: BitStack,
+    /// Number of bytes of earlier blocks.
     fed: u64,
-    /// Where the last of the whole objects and arrays ends; zero where there is none.
+    /// End of the last whole object or array; zero if there is none.
     whole: u64,
     is_glued: bool,
     has_words: bool,
-    /// What comes behind the string.
-    behind_text: State,
-    /// What is left of a word.
+    /// State behind the string that is being read.
+    behind_text: JudgeState,
+    /// Bytes left of a word.
     word: &'static [u8],
-    /// Digits left of an escape.
+    /// Number of digits left of an escape.
     digits: u8,
 }
 
-/// What has been read, or what is awaited.
+/// Token that was read last, or that must come next.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-enum State {
-    /// Nothing, or whole objects and arrays.
+enum JudgeState {
+    /// Nothing, or whole objects and arrays, were read.
     #[default]
     Top,
-    /// Behind a number that is all of the value.
+    /// A number was read that is the whole row.
     Number,
-    /// The same of a string or a word.
+    /// A string or a word was read that is the whole row.
     Scalar,
     Value,
-    /// Of an array, or its end.
+    /// The first value of an array must come, or the end of the array.
     FirstValue,
     Key,
-    /// Or the end of the object.
+    /// The first key of an object must come, or the end of the object.
     FirstKey,
     Colon,
-    /// Behind a value in a container.
+    /// A value in a container was read.
     Comma,
     Text,
     Escape,
@@ -143,14 +200,14 @@ enum State {
     Exponent,
     ExponentSign,
     Power,
-    /// No row goes on so.
+    /// The bytes are not the beginning of a row.
     Broken,
-    /// The same, and somewhere behind is a NUL.
+    /// The bytes are not the beginning of a row, and a NUL follows.
     BrokenByNul,
 }
 
 impl Judge {
-    /// More of the row, without its "\n".
+    /// Reads more of the row, without its "\n".
     pub fn feed(&mut self, block: &[u8]) {
         let mut at = 0;
         while let Some(&byte) = block.get(at) {
@@ -159,64 +216,74 @@ impl Judge {
         self.fed += block.len() as u64;
     }
 
-    /// What the row is worth that ends here. Torn bytes cut inside a character are `Partial`: only who has them all can tell.
+    /// Returns the verdict on the row that ends here. Torn bytes that are cut inside a character count as `Partial`: deciding that
+    /// takes all bytes.
     #[must_use]
     pub fn verdict(&self, is_terminated: bool) -> Verdict {
         let is_alone = self.whole == 0;
         let cause = match self.state {
-            State::Top if is_alone => return Verdict::Blank,
-            State::Top => return self.kept(),
-            State::Number | State::Zero | State::Integer | State::Fraction | State::Power
+            JudgeState::Top if is_alone => return Verdict::Blank,
+            JudgeState::Top => return self.good(),
+            JudgeState::Number
+            | JudgeState::Zero
+            | JudgeState::Integer
+            | JudgeState::Fraction
+            | JudgeState::Power
                 if is_alone && is_terminated && self.stack.last().is_none() =>
             {
-                return self.kept();
+                return self.good();
             }
-            State::Scalar if is_alone => return self.kept(),
-            State::BrokenByNul => Cause::Nul,
-            State::Broken | State::Scalar => Cause::Garbage,
-            _ => Cause::Partial,
+            JudgeState::Scalar if is_alone => return self.good(),
+            JudgeState::BrokenByNul => RowCause::Nul,
+            JudgeState::Broken | JudgeState::Scalar => RowCause::Garbage,
+            _ => RowCause::Partial,
         };
-        Verdict::Torn(Torn { start: self.whole, cause })
+        Verdict::Torn(TornRow { start: self.whole, cause })
     }
 
-    fn kept(&self) -> Verdict {
-        Verdict::Kept(Kept { is_glued: self.is_glued, has_words: self.has_words })
+    fn good(&self) -> Verdict {
+        Verdict::Good(GoodRow { is_glued: self.is_glued, has_words: self.has_words })
     }
 
-    /// Reads on from `at`, where `byte` stands; tells from where to read next.
+    /// Reads `byte` at `at`, or more. Returns where to read next.
     #[inline]
     fn step(&mut self, block: &[u8], at: usize, byte: u8) -> usize {
         match self.state {
-            State::Text => self.text(block, at),
-            State::Broken => self.broken(block, at),
-            State::BrokenByNul => block.len(),
-            State::Integer | State::Fraction | State::Power => self.number(block, at),
-            State::Zero => self.behind_digits(byte, at),
-            State::Minus | State::Point | State::Exponent | State::ExponentSign => {
-                self.in_number(byte, at)
+            JudgeState::Text => self.text(block, at),
+            JudgeState::Broken => self.broken(block, at),
+            JudgeState::BrokenByNul => block.len(),
+            JudgeState::Integer | JudgeState::Fraction | JudgeState::Power => {
+                self.number(block, at)
             }
-            State::Escape => self.escape(byte, at),
-            State::Digits => self.digit(byte, at),
-            State::Word => self.word(byte, at),
+            JudgeState::Zero => self.behind_digits(byte, at),
+            JudgeState::Minus
+            | JudgeState::Point
+            | JudgeState::Exponent
+            | JudgeState::ExponentSign => self.in_number(byte, at),
+            JudgeState::Escape => self.escape(byte, at),
+            JudgeState::Digits => self.digit(byte, at),
+            JudgeState::Word => self.word(byte, at),
             _ => self.between(byte, at),
         }
     }
 
-    /// Outside of strings, numbers and words.
+    /// Reads a byte outside of strings, numbers and words.
     #[inline]
     fn between(&mut self, byte: u8, at: usize) -> usize {
         match (self.state, byte) {
             (_, b' ' | b'\t' | b'\r') => {}
-            (State::Key | State::FirstKey, b'"') => self.begin_text(State::Colon),
-            (State::Colon, b':') => self.state = State::Value,
-            (State::Comma, b',') => {
+            (JudgeState::Key | JudgeState::FirstKey, b'"') => self.begin_text(JudgeState::Colon),
+            (JudgeState::Colon, b':') => self.state = JudgeState::Value,
+            (JudgeState::Comma, b',') => {
                 let is_object = self.stack.last() == Some(true);
-                self.state = if is_object { State::Key } else { State::Value };
+                self.state = if is_object { JudgeState::Key } else { JudgeState::Value };
             }
-            (State::FirstKey, b'}') | (State::FirstValue, b']') => self.close(at),
-            (State::Comma, b'}') if self.stack.last() == Some(true) => self.close(at),
-            (State::Comma, b']') if self.stack.last() == Some(false) => self.close(at),
-            (State::Top | State::Value | State::FirstValue, _) => return self.value(byte, at),
+            (JudgeState::FirstKey, b'}') | (JudgeState::FirstValue, b']') => self.close(at),
+            (JudgeState::Comma, b'}') if self.stack.last() == Some(true) => self.close(at),
+            (JudgeState::Comma, b']') if self.stack.last() == Some(false) => self.close(at),
+            (JudgeState::Top | JudgeState::Value | JudgeState::FirstValue, _) => {
+                return self.value(byte, at);
+            }
             _ => return self.fail(at),
         }
         at + 1
@@ -227,10 +294,10 @@ impl Judge {
         match byte {
             b'{' => self.open(true),
             b'[' => self.open(false),
-            b'"' => self.begin_text(self.behind_scalar(State::Scalar)),
-            b'0' => self.state = State::Zero,
-            b'1'..=b'9' => self.state = State::Integer,
-            b'-' => self.state = State::Minus,
+            b'"' => self.begin_text(self.behind_scalar(JudgeState::Scalar)),
+            b'0' => self.state = JudgeState::Zero,
+            b'1'..=b'9' => self.state = JudgeState::Integer,
+            b'-' => self.state = JudgeState::Minus,
             b't' => self.begin_word(b"rue"),
             b'f' => self.begin_word(b"alse"),
             b'n' => self.begin_word(b"ull"),
@@ -243,50 +310,50 @@ impl Judge {
 
     fn open(&mut self, is_object: bool) {
         self.stack.push(is_object);
-        self.state = if is_object { State::FirstKey } else { State::FirstValue };
+        self.state = if is_object { JudgeState::FirstKey } else { JudgeState::FirstValue };
     }
 
-    /// With the bracket that stands at `at`.
+    /// Closes a container with the bracket at `at`.
     fn close(&mut self, at: usize) {
         self.stack.pop();
         if self.stack.last().is_some() {
-            self.state = State::Comma;
+            self.state = JudgeState::Comma;
             return;
         }
         self.is_glued = self.whole != 0;
         self.whole = self.fed + at as u64 + 1;
-        self.state = State::Top;
+        self.state = JudgeState::Top;
     }
 
-    fn begin_text(&mut self, behind: State) {
+    fn begin_text(&mut self, behind: JudgeState) {
         self.behind_text = behind;
-        self.state = State::Text;
+        self.state = JudgeState::Text;
     }
 
     fn begin_word(&mut self, rest: &'static [u8]) {
         self.word = rest;
-        self.state = State::Word;
+        self.state = JudgeState::Word;
     }
 
-    /// One that JSON has not.
+    /// Begins a word that JSON does not have.
     fn begin_own_word(&mut self, rest: &'static [u8]) {
         self.has_words = true;
         self.begin_word(rest);
     }
 
-    /// Behind a value that is no container.
-    fn behind_scalar(&self, alone: State) -> State {
-        if self.stack.last().is_some() { State::Comma } else { alone }
+    /// Returns the state behind a scalar: `alone` outside of containers.
+    fn behind_scalar(&self, alone: JudgeState) -> JudgeState {
+        if self.stack.last().is_some() { JudgeState::Comma } else { alone }
     }
 
     fn fail(&mut self, at: usize) -> usize {
-        self.state = State::Broken;
+        self.state = JudgeState::Broken;
         at
     }
 
     fn broken(&mut self, block: &[u8], at: usize) -> usize {
         if memchr(0, block.get(at..).unwrap_or_default()).is_some() {
-            self.state = State::BrokenByNul;
+            self.state = JudgeState::BrokenByNul;
         }
         block.len()
     }
@@ -304,9 +371,9 @@ impl Judge {
                 Some(b'\\') => {}
                 Some(_) => return self.fail(at),
             }
-            // Most escapes are of one letter, and whole.
+            // Most escapes are one letter in the same block.
             if !block.get(at + 1).copied().is_some_and(is_letter) {
-                self.state = State::Escape;
+                self.state = JudgeState::Escape;
                 return at + 1;
             }
             at += 2;
@@ -315,10 +382,10 @@ impl Judge {
 
     fn escape(&mut self, byte: u8, at: usize) -> usize {
         match byte {
-            _ if is_letter(byte) => self.state = State::Text,
+            _ if is_letter(byte) => self.state = JudgeState::Text,
             b'u' => {
                 self.digits = 4;
-                self.state = State::Digits;
+                self.state = JudgeState::Digits;
             }
             _ => return self.fail(at),
         }
@@ -331,7 +398,7 @@ impl Judge {
         }
         self.digits = self.digits.saturating_sub(1);
         if self.digits == 0 {
-            self.state = State::Text;
+            self.state = JudgeState::Text;
         }
         at + 1
     }
@@ -343,12 +410,12 @@ impl Judge {
         }
         self.word = rest;
         if rest.is_empty() {
-            self.state = self.behind_scalar(State::Scalar);
+            self.state = self.behind_scalar(JudgeState::Scalar);
         }
         at + 1
     }
 
-    /// Where a digit may stand, and any number of them.
+    /// Reads digits.
     #[inline]
     fn number(&mut self, block: &[u8], mut at: usize) -> usize {
         loop {
@@ -363,37 +430,37 @@ impl Judge {
     #[inline]
     fn behind_digits(&mut self, byte: u8, at: usize) -> usize {
         match (self.state, byte) {
-            (State::Zero | State::Integer, b'.') => self.state = State::Point,
-            (State::Zero | State::Integer | State::Fraction, b'e' | b'E') => {
-                self.state = State::Exponent;
+            (JudgeState::Zero | JudgeState::Integer, b'.') => self.state = JudgeState::Point,
+            (JudgeState::Zero | JudgeState::Integer | JudgeState::Fraction, b'e' | b'E') => {
+                self.state = JudgeState::Exponent;
             }
             _ => {
-                self.state = self.behind_scalar(State::Number);
+                self.state = self.behind_scalar(JudgeState::Number);
                 return at;
             }
         }
         at + 1
     }
 
-    /// Where a number cannot end.
+    /// Reads a byte where a number cannot end.
     fn in_number(&mut self, byte: u8, at: usize) -> usize {
         self.state = match (self.state, byte) {
-            (State::Minus, b'0') => State::Zero,
-            (State::Minus, b'1'..=b'9') => State::Integer,
-            (State::Minus, b'I') => {
+            (JudgeState::Minus, b'0') => JudgeState::Zero,
+            (JudgeState::Minus, b'1'..=b'9') => JudgeState::Integer,
+            (JudgeState::Minus, b'I') => {
                 self.begin_own_word(b"nfinity");
-                State::Word
+                JudgeState::Word
             }
-            (State::Point, b'0'..=b'9') => State::Fraction,
-            (State::Exponent, b'+' | b'-') => State::ExponentSign,
-            (State::Exponent | State::ExponentSign, b'0'..=b'9') => State::Power,
-            _ => State::Broken,
+            (JudgeState::Point, b'0'..=b'9') => JudgeState::Fraction,
+            (JudgeState::Exponent, b'+' | b'-') => JudgeState::ExponentSign,
+            (JudgeState::Exponent | JudgeState::ExponentSign, b'0'..=b'9') => JudgeState::Power,
+            _ => JudgeState::Broken,
         };
-        if self.state == State::Broken { at } else { at + 1 }
+        if self.state == JudgeState::Broken { at } else { at + 1 }
     }
 }
 
-/// Of an escape.
+/// Returns whether `byte` is an escape of one letter.
 fn is_letter(byte: u8) -> bool {
     matches!(byte, b'"' | b'\\' | b'/' | b'b' | b'f' | b'n' | b'r' | b't')
 }

@@ -1,18 +1,20 @@
-//! Where the last records of a file begin, read from its end.
+//! Finds where the last records of a file begin, reading from its end. Runs in tasks; `batch_reader` calls it.
 
 use memchr::memrchr;
 
-use crate::examine::ExamineError;
-use crate::judge::{Verdict, judge};
-use crate::rows::records;
-use crate::source::{ReadAt, fill};
+use crate::batches::records;
+use crate::judge::{Verdict, judge_polled};
+use crate::progress::ExamineError;
+use crate::read_at::{ReadAt, fill};
 use crate::tail::BOM;
 
-/// Where in a file of `size` bytes the row is with which its last `count` good records begin, or some that are before them:
-/// how many, is told too. No more is read than that takes, in blocks of `block` bytes, and never before `from`.
+/// Returns the offset of the row in which the last `count` good records of a file begin, and how many good records of that row
+/// come before them.
+///
+/// It reads blocks of `block` bytes from the end of the file, no more than needed, and nothing before `from`.
 ///
 /// # Errors
-/// Those of reading, and of `poll`.
+/// Errors of reading and of `poll`.
 pub fn last<R: ReadAt + ?Sized, E: From<ExamineError>>(
     source: &R,
     from: u64,
@@ -36,7 +38,8 @@ pub fn last<R: ReadAt + ?Sized, E: From<ExamineError>>(
             window.grow(source, from, block)?;
             continue;
         };
-        found += good_records(window.memory.get(row.clone()).unwrap_or_default(), is_terminated);
+        let bytes = window.memory.get(row.clone()).unwrap_or_default();
+        found += good_records(bytes, is_terminated, &mut poll)?;
         let offset = window.start + row.start as u64;
         if count <= found {
             return Ok((offset, found - count));
@@ -46,33 +49,33 @@ pub fn last<R: ReadAt + ?Sized, E: From<ExamineError>>(
     }
     let first = window.memory.as_slice();
     let first = if from == 0 { first.strip_prefix(BOM).unwrap_or(first) } else { first };
-    found += good_records(first, is_terminated);
+    found += good_records(first, is_terminated, &mut poll)?;
     Ok((from, found.saturating_sub(count)))
 }
 
-/// The part of the file before the rows that were looked at.
+/// Part of the file in memory, up to the rows that were judged.
 struct Window {
     start: u64,
     memory: Vec<u8>,
-    /// Bytes at its beginning in which no "\n" was looked for.
+    /// Number of first bytes in which "\n" was not searched.
     unseen: usize,
 }
 
 impl Window {
-    /// The last row, if it begins within.
+    /// Returns the range of the last row, if the row begins in the window.
     fn row(&mut self) -> Option<std::ops::Range<usize>> {
         let newline = memrchr(b'\n', self.memory.get(..self.unseen).unwrap_or_default());
         self.unseen = newline.map_or(0, |at| at + 1);
         newline.map(|at| at + 1..self.memory.len())
     }
 
-    /// Without the row from `end` on, and its "\n".
+    /// Removes the bytes from `end` on.
     fn cut(&mut self, end: usize) {
         self.memory.truncate(end);
         self.unseen = end;
     }
 
-    /// As much again as there is, so that long rows are not copied again and again.
+    /// Reads at least as many bytes as the window has, so that long rows are copied a logarithmic number of times.
     fn grow<R: ReadAt + ?Sized>(
         &mut self,
         source: &R,
@@ -95,14 +98,21 @@ impl Window {
     }
 }
 
-fn good_records(row: &[u8], is_terminated: bool) -> usize {
-    match judge(row, is_terminated) {
-        Verdict::Kept(kept) if kept.is_glued => {
+fn good_records<E>(
+    row: &[u8],
+    is_terminated: bool,
+    poll: &mut impl FnMut() -> Result<(), E>,
+) -> Result<usize, E> {
+    match judge_polled(row, is_terminated, poll)? {
+        Verdict::Good(kept) if kept.is_glued => {
             let mut count = 0;
-            records(row, |_| count += 1);
-            count
+            records(row, |_| {
+                count += 1;
+                Ok::<(), E>(())
+            })?;
+            Ok(count)
         }
-        Verdict::Kept(_) => 1,
-        _ => 0,
+        Verdict::Good(_) => Ok(1),
+        _ => Ok(0),
     }
 }

@@ -1,43 +1,59 @@
-//! Files of JSON Lines: what a row is worth, what a torn tail is, and how a file is made safe to append to.
+//! JSON Lines files: judges rows, reads them in batches, repairs torn tails, appends rows, saves whole files.
 //!
-//! The judge knows bytes only, the walk reads anything that can be read at an offset, `repair` alone knows files.
+//! Tasks call this crate through `crates/binding/{repair,read,log,save}.rs`. Three layers:
+//!
+//! | layer | works on | modules |
+//! |---|---|---|
+//! | rows | bytes in memory | `judge`, `pick`, `standard`, `census` |
+//! | walks | anything that can be read at an offset | `tail`, `scan`, `batches`, `last` |
+//! | files | files, locks, folders | `repair`, `open`, `log`, `draft`, `saver`, `batch_reader` |
 
+mod batch_reader;
+mod batch_writer;
+mod batches;
 mod census;
 mod draft;
-mod examine;
+mod edit;
+mod ends;
+mod errno;
 mod file;
 mod judge;
 mod last;
 mod lock;
 mod log;
+mod mark;
+mod name;
 mod open;
 mod pick;
-mod plan;
+mod progress;
+mod read_at;
 mod repair;
-mod rows;
+mod saver;
 mod scan;
-mod source;
-mod stack;
 mod standard;
 mod tail;
-mod told;
 mod utf8;
 
+pub use batch_reader::{BatchReadError, BatchReader, ReadSettings, count_rows};
+pub use batch_writer::{BatchWriter, RowCopy, RowSelection};
+pub use batches::{RowBatches, RowSlice, RowVisitor};
 pub use census::Census;
 pub use draft::Draft;
-pub use examine::{ExamineError, Progress, Stopped, Watch};
+pub use edit::{Action, Policy};
+pub use ends::{EndsWriter, write_ends};
+pub use errno::errno;
 pub use file::{FileError, open_to_read};
-pub use judge::{Cause, Judge, Kept, Torn, Verdict, judge};
+pub use judge::{GoodRow, Judge, RowCause, TornRow, Verdict, judge};
 pub use last::last;
 pub use lock::lock;
-pub use log::{Appended, Counts, Log, Medium, ends_of};
+pub use log::{AppendResult, Log, Medium, SyscallCounts};
+pub use offloop_grammar::PointerError;
 pub use open::{LogSettings, open_log};
-pub use pick::{Fields, PointerError, pick};
-pub use plan::{Action, Policy};
-pub use repair::{Durability, RepairError, Report, Settings, repair, repair_file};
-pub use rows::{Row, Rows, Visit};
-pub use scan::{BadRow, scan};
-pub use source::ReadAt;
-pub use standard::standard;
+pub use pick::{Fields, pick};
+pub use progress::{ExamineError, ExamineProgress, Interrupt, PollFn, ProgressFn};
+pub use read_at::ReadAt;
+pub use repair::{RepairError, RepairSettings, Report, SyncLevel, repair, repair_file};
+pub use saver::FileSaver;
+pub use scan::{RowFlaw, scan};
+pub use standard::{standard, standard_polled};
 pub use tail::{BLOCK, Tail, TornTail, walk};
-pub use told::{Place, Told, Wanted};

@@ -1,4 +1,4 @@
-//! The lock that keeps two writers off one file: advisory, of the file itself, gone with the process that holds it.
+//! Advisory lock that keeps two writers off one file. It ends with the handle or the process. Taken in tasks, on opening.
 
 use std::fs::File;
 use std::io;
@@ -6,21 +6,21 @@ use std::path::Path;
 
 use crate::file::{FileError, failed, uninterrupted};
 
-/// True if the lock is had now, for as long as the handle is open; false while another handle of the file has it, of this
-/// process or another.
+/// Takes the lock for as long as the handle is open. Returns false if another handle of the file holds it, in this process or
+/// another.
 ///
 /// # Errors
-/// Where the file system has no locks.
+/// Errors of the system; some file systems have no locks.
 pub fn lock(file: &File, path: &Path) -> Result<bool, FileError> {
     uninterrupted(|| try_lock(file)).map_err(failed("flock", path))
 }
 
-/// Of the open file and not of the process, as `fcntl` locks are: those end with any handle of the process.
+/// Locks the open file with `flock`. A lock of `fcntl` belongs to the process and ends with any of its handles.
 #[cfg(unix)]
 fn try_lock(file: &File) -> io::Result<bool> {
     use std::os::fd::AsRawFd;
 
-    // SAFETY: the descriptor is open as long as `file` is borrowed, and no memory is passed.
+    // SAFETY: the descriptor is open while `file` is borrowed; `flock` gets no pointers.
     if unsafe { libc::flock(file.as_raw_fd(), libc::LOCK_EX | libc::LOCK_NB) } == 0 {
         return Ok(true);
     }
@@ -35,7 +35,8 @@ fn try_lock(file: &File) -> io::Result<bool> {
     let mut place =
         Overlapped { low: u32::MAX - 1, high: i32::MAX as u32, ..Overlapped::default() };
     let flags = LOCKFILE_EXCLUSIVE_LOCK | LOCKFILE_FAIL_IMMEDIATELY;
-    // SAFETY: the handle is open as long as `file` is borrowed, `place` outlives the call, which does not wait.
+    // SAFETY: the handle is open while `file` is borrowed; `place` outlives the call, which returns at once because of
+    // LOCKFILE_FAIL_IMMEDIATELY.
     if unsafe { LockFileEx(file.as_raw_handle(), flags, 0, 1, 0, &raw mut place) } != 0 {
         return Ok(true);
     }
@@ -50,7 +51,7 @@ const LOCKFILE_EXCLUSIVE_LOCK: u32 = 2;
 #[cfg(windows)]
 const ERROR_LOCK_VIOLATION: i32 = 33;
 
-/// `OVERLAPPED`. The locked byte lies past any data, as nobody could read a locked one.
+/// `OVERLAPPED` of Windows: the offset of the locked byte, which lies behind any data because a locked byte cannot be read.
 #[cfg(windows)]
 #[repr(C)]
 #[derive(Default)]

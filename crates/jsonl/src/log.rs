@@ -1,43 +1,44 @@
-//! Rows on their way to the end of a file: whole ones only, and durable before they are acknowledged.
+//! Appends rows to a file: only whole rows, durable before they are acknowledged. Runs in tasks, and on the JS thread in
+//! `flushSync`; `crates/binding/log.rs` calls it.
 
 use std::fs::File;
 use std::io;
 use std::mem;
 use std::path::PathBuf;
 
-use memchr::{memchr, memchr_iter, memrchr};
+use memchr::{memchr, memrchr};
 
 use crate::file::{FileError, close, failed, sync_folder_of, uninterrupted};
-use crate::repair::Durability;
+use crate::repair::SyncLevel;
 
-/// What a log writes to.
+/// Storage that a log writes to: a file, or in tests a disk that fails.
 pub trait Medium {
-    /// Writes behind everything that is there, some of `bytes` at least.
+    /// Appends a first part of `bytes`. Returns its length.
     ///
     /// # Errors
-    /// Those of `write(2)`.
+    /// Errors of `write(2)`.
     fn append(&mut self, bytes: &[u8]) -> io::Result<usize>;
 
-    /// Where the last byte that was appended ends.
+    /// Returns the offset behind the last byte that was appended.
     ///
     /// # Errors
-    /// Those of `lseek(2)`.
+    /// Errors of `lseek(2)`.
     fn position(&mut self) -> io::Result<u64>;
 
     /// # Errors
-    /// Those of `fstat(2)`.
+    /// Errors of `fstat(2)`.
     fn size(&mut self) -> io::Result<u64>;
 
     /// # Errors
-    /// Those of `ftruncate(2)`.
+    /// Errors of `ftruncate(2)`.
     fn cut(&mut self, size: u64) -> io::Result<()>;
 
     /// # Errors
-    /// Those of `fdatasync(2)` and `fsync(2)`.
-    fn sync(&mut self, durability: Durability) -> io::Result<()>;
+    /// Errors of `fdatasync(2)` and `fsync(2)`.
+    fn sync(&mut self, durability: SyncLevel) -> io::Result<()>;
 }
 
-/// A file open for append.
+/// Appends to an open file.
 impl Medium for File {
     #[cfg(unix)]
     fn append(&mut self, bytes: &[u8]) -> io::Result<usize> {
@@ -62,52 +63,47 @@ impl Medium for File {
         self.set_len(size)
     }
 
-    fn sync(&mut self, durability: Durability) -> io::Result<()> {
+    fn sync(&mut self, durability: SyncLevel) -> io::Result<()> {
         durability.sync(self)
     }
 }
 
-/// A file that rows are appended to. After an error it is not to be used any more: what the system did not write, or sync, it
-/// may have forgotten.
+/// A file that rows are appended to. It must not be used after an error: the system may have lost bytes that it did not write
+/// or sync.
 pub struct Log<M = File> {
     medium: M,
     path: PathBuf,
-    /// Its name and those of the folders created for it, where nobody has synced them yet.
+    /// Paths of the file and of the folders created for it whose names are not synced yet.
     unsynced_names: Vec<PathBuf>,
-    durability: Durability,
-    /// Bytes of one write, where a row is not longer.
+    durability: SyncLevel,
+    /// Bytes of one write at most; a longer row is one write.
     most: usize,
-    /// Rows were written since the last sync.
+    /// The file has rows that are not synced.
     is_dirty: bool,
-    counts: Counts,
+    counts: SyscallCounts,
 }
 
-/// System calls.
+/// Numbers of system calls.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Counts {
+pub struct SyscallCounts {
     pub writes: u64,
     pub syncs: u64,
 }
 
-/// What became of rows.
-#[derive(Debug)]
-pub struct Appended {
-    /// Where the first of them stands.
+/// Result of appending rows.
+#[derive(Debug, Default)]
+pub struct AppendResult {
+    /// Offset of the first row.
     pub offset: u64,
-    /// Bytes of those that are in the file, as durably as was asked for.
+    /// Bytes of the rows that are in the file, at the durability of the log.
     pub len: usize,
-    /// Why the others are not.
+    /// Why the other rows are not in the file.
     pub error: Option<FileError>,
 }
 
-/// Where each row ends, behind its newline.
-pub fn ends_of(rows: &[u8]) -> impl Iterator<Item = usize> {
-    memchr_iter(b'\n', rows).map(|at| at + 1)
-}
-
 impl<M: Medium> Log<M> {
-    /// Of a medium that ends with a whole row.
-    pub fn new(medium: M, path: PathBuf, durability: Durability, most: usize) -> Self {
+    /// Appends to a medium that ends with a whole row, in writes of `most` bytes.
+    pub fn new(medium: M, path: PathBuf, durability: SyncLevel, most: usize) -> Self {
         Self {
             medium,
             path,
@@ -115,58 +111,68 @@ impl<M: Medium> Log<M> {
             durability,
             most,
             is_dirty: false,
-            counts: Counts::default(),
+            counts: SyscallCounts::default(),
         }
     }
 
-    /// The names are to be synced with the first flush.
+    /// Adds paths whose names the first flush syncs.
     #[must_use]
     pub fn with_unsynced_names(self, unsynced_names: Vec<PathBuf>) -> Self {
         Self { unsynced_names, ..self }
     }
 
-    pub fn counts(&self) -> Counts {
+    /// Returns the numbers of system calls so far.
+    pub fn counts(&self) -> SyscallCounts {
         self.counts
     }
 
-    /// Appends `rows`, each with its newline, in as few writes as are allowed, and one sync.
-    pub fn append(&mut self, rows: &[u8]) -> Appended {
+    /// Appends `rows`, each with its newline, in as few writes as `most` allows, and one sync.
+    pub fn append(&mut self, rows: &[u8]) -> AppendResult {
         let (written, mut error) = self.write_all(rows);
         self.is_dirty |= 0 < written;
         let offset = match self.medium.position() {
             Ok(end) => end.saturating_sub(written as u64),
             Err(source) => {
                 let error = error.unwrap_or_else(|| failed("lseek", &self.path)(source));
-                return Appended { offset: 0, len: 0, error: Some(error) };
+                return AppendResult { offset: 0, len: 0, error: Some(error) };
             }
         };
         let mut len = if error.is_none() { written } else { self.cut_back(rows, written, offset) };
-        let is_synced = len == 0 || self.durability == Durability::None;
+        let is_synced = len == 0 || self.durability == SyncLevel::None;
         if !is_synced && let Err(failure) = self.sync(self.durability) {
             error.get_or_insert(failure);
             len = 0;
         }
-        Appended { offset, len, error }
+        AppendResult { offset, len, error }
     }
 
-    /// Makes everything that was appended durable, as much as was asked for; where that is not at all, its data.
+    /// Appends the rows of a group, if it has any. Then flushes, if `flushes` and if nothing failed.
+    pub fn append_group(&mut self, rows: &[u8], flushes: bool) -> AppendResult {
+        let mut result = if rows.is_empty() { AppendResult::default() } else { self.append(rows) };
+        if flushes && result.error.is_none() {
+            result.error = self.flush().err();
+        }
+        result
+    }
+
+    /// Syncs all rows, at the durability of the log; with [`SyncLevel::None`], at [`SyncLevel::Data`]. Syncs names, too.
     ///
     /// # Errors
-    /// The system's.
+    /// Errors of the system.
     pub fn flush(&mut self) -> Result<(), FileError> {
         if self.is_dirty {
-            let weakest = Durability::Data;
-            let is_none = self.durability == Durability::None;
+            let weakest = SyncLevel::Data;
+            let is_none = self.durability == SyncLevel::None;
             self.sync(if is_none { weakest } else { self.durability })?;
         }
         for path in mem::take(&mut self.unsynced_names) {
             self.counts.syncs += 1;
-            sync_folder_of(&path, Durability::Data)?;
+            sync_folder_of(&path, SyncLevel::Data)?;
         }
         Ok(())
     }
 
-    /// Tells how much of `bytes` is written, and why that is not all.
+    /// Returns how many bytes were written, and why not all.
     fn write_all(&mut self, bytes: &[u8]) -> (usize, Option<FileError>) {
         let mut written = 0;
         while let Some(rest) = bytes.get(written..).filter(|rest| !rest.is_empty()) {
@@ -185,20 +191,20 @@ impl<M: Medium> Log<M> {
         (written, None)
     }
 
-    /// Takes back what was written of a row that is not whole. Tells how many bytes of whole rows there are.
+    /// Cuts off a row that was not written as a whole. Returns the bytes of whole rows.
     fn cut_back(&mut self, rows: &[u8], written: usize, offset: u64) -> usize {
         let whole =
             rows.get(..written).and_then(|rows| memrchr(b'\n', rows)).map_or(0, |at| at + 1);
         let end = offset + written as u64;
-        // What somebody else appended, without the lock, stays. The torn row is then for a repair, as it is where the cut
-        // fails too: the error of the write is what the caller is told.
+        // Bytes that another writer appended without the lock stay. The next repair removes the torn row then, and also
+        // where the cut fails: the caller gets the error of the write.
         if whole < written && self.medium.size().is_ok_and(|size| size == end) {
             let _ = self.medium.cut(offset + whole as u64);
         }
         whole
     }
 
-    fn sync(&mut self, durability: Durability) -> Result<(), FileError> {
+    fn sync(&mut self, durability: SyncLevel) -> Result<(), FileError> {
         self.counts.syncs += 1;
         self.medium.sync(durability).map_err(failed(durability.syscall(), &self.path))?;
         self.is_dirty = false;
@@ -206,7 +212,7 @@ impl<M: Medium> Log<M> {
     }
 }
 
-/// As many whole rows as `most` bytes hold, one at least.
+/// Returns as many whole rows as `most` bytes contain, at least one.
 fn batch_of(rows: &[u8], most: usize) -> &[u8] {
     let (head, tail) = rows.split_at_checked(most).unwrap_or((rows, &[]));
     let end = match memrchr(b'\n', head) {
@@ -218,10 +224,10 @@ fn batch_of(rows: &[u8], most: usize) -> &[u8] {
 }
 
 impl Log {
-    /// Lets go of the file and its lock. What is not durable yet becomes so only by [`Self::flush`].
+    /// Closes the file, which ends its lock. Only [`Self::flush`] syncs rows that are not durable yet.
     ///
     /// # Errors
-    /// The system's: where it is that of a network, the first it tells of a write.
+    /// Errors of the system. A network file system may report a failed write here for the first time.
     pub fn close(self) -> Result<(), FileError> {
         close(self.medium).map_err(failed("close", &self.path))
     }

@@ -1,48 +1,50 @@
-//! Opens a log: creates it where it is missing, takes its lock, repairs it, and makes its name durable.
+//! Opens a log: creates a missing file, takes its lock, repairs it, syncs its name. Runs in tasks; `crates/binding/log.rs`
+//! calls it.
 
 use std::fs::{self, File, Metadata};
 use std::io;
 use std::path::{Path, PathBuf};
 
-use crate::examine::Watch;
+use crate::edit::{Action, Policy};
 use crate::file::{
     FileError, failed, metadata, open_to_append, real_path, sync_folder_of, uninterrupted,
 };
 use crate::lock::lock;
 use crate::log::Log;
-use crate::plan::{Action, Policy};
-use crate::repair::{Durability, RepairError, Report, Settings, repair_file};
+use crate::progress::ProgressFn;
+use crate::repair::{RepairError, RepairSettings, Report, SyncLevel, repair_file};
 
+/// How to open a log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LogSettings {
-    /// Of the repair, where there is to be one.
+    /// Policy of the repair; without it, the file is not repaired.
     pub policy: Option<Policy>,
-    pub durability: Durability,
+    pub durability: SyncLevel,
     pub locks: bool,
-    /// Of a file that is created.
+    /// Mode of a new file.
     pub mode: u32,
     /// Bytes of one write.
     pub batch: usize,
 }
 
-/// The log at `path`, and what its repair was.
+/// Opens the log at `path`. Returns the report of its repair, too.
 ///
 /// # Errors
-/// What keeps it from being opened or repaired.
+/// Errors of opening and of the repair.
 pub fn open_log(
     path: &Path,
     settings: LogSettings,
-    watch: Watch<'_>,
+    watch: ProgressFn<'_>,
 ) -> Result<(Log, Report), RepairError> {
-    let Opened { file, folders } = open_locked(path, settings)?;
+    let LockedFile { file, folders } = open_locked(path, settings)?;
     let report = match settings.policy {
         None => untouched(metadata(&file, path)?.len()),
         Some(policy) => repair_file(&file, path, &repair_settings(policy, settings), watch)?,
     };
-    // A process that created the file may have died before it synced the name: so that is done for files that were there, too.
+    // The process that created the file may have died before it synced the name. So names of old files are synced, too.
     let mut names = folders;
     names.push(real_path(path)?);
-    if settings.durability != Durability::None {
+    if settings.durability != SyncLevel::None {
         for name in names.drain(..) {
             sync_folder_of(&name, settings.durability)?;
         }
@@ -51,9 +53,9 @@ pub fn open_log(
     Ok((log.with_unsynced_names(names), report))
 }
 
-fn repair_settings(policy: Policy, settings: LogSettings) -> Settings {
+fn repair_settings(policy: Policy, settings: LogSettings) -> RepairSettings {
     let LogSettings { durability, locks, .. } = settings;
-    Settings { policy, verify_from: None, durability, locks }
+    RepairSettings { policy, verify_from: None, durability, locks }
 }
 
 fn untouched(size: u64) -> Report {
@@ -68,29 +70,29 @@ fn untouched(size: u64) -> Report {
     }
 }
 
-struct Opened {
+struct LockedFile {
     file: File,
-    /// Those that were created for it, the outermost first.
+    /// Folders that were created for the file, the outermost first.
     folders: Vec<PathBuf>,
 }
 
-/// A file that was replaced as often before its lock was had is one that others want.
+/// Number of attempts to lock a file that other programs replace meanwhile.
 const MOST_TRIES: usize = 16;
 
-/// The lock is of the file, not of the name: somebody may have given that to another file meanwhile.
-fn open_locked(path: &Path, settings: LogSettings) -> Result<Opened, RepairError> {
+/// Opens and locks the file. The lock belongs to the file, not to the name: a file that lost its name meanwhile is opened again.
+fn open_locked(path: &Path, settings: LogSettings) -> Result<LockedFile, RepairError> {
     let mut folders = Vec::new();
     for _ in 0..MOST_TRIES {
         let file = open_or_create(path, settings.mode, &mut folders)?;
         let opened = metadata(&file, path)?;
         if !settings.locks {
-            return Ok(Opened { file, folders });
+            return Ok(LockedFile { file, folders });
         }
         if !lock(&file, path)? {
             return Err(RepairError::Locked);
         }
         match uninterrupted(|| fs::metadata(path)) {
-            Ok(named) if is_same(&opened, &named) => return Ok(Opened { file, folders }),
+            Ok(named) if is_same(&opened, &named) => return Ok(LockedFile { file, folders }),
             Ok(_) => {}
             Err(error) if error.kind() == io::ErrorKind::NotFound => {}
             Err(error) => return Err(failed("stat", path)(error).into()),
@@ -106,7 +108,7 @@ fn is_same(opened: &Metadata, named: &Metadata) -> bool {
     (opened.dev(), opened.ino()) == (named.dev(), named.ino())
 }
 
-/// A file that is open cannot lose its name there.
+/// Returns true: an open file cannot lose its name on such systems.
 #[cfg(not(unix))]
 fn is_same(_opened: &Metadata, _named: &Metadata) -> bool {
     true
@@ -117,14 +119,14 @@ fn open_or_create(path: &Path, mode: u32, folders: &mut Vec<PathBuf>) -> Result<
         Err(error) if error.source.kind() == io::ErrorKind::NotFound => {}
         opened => return opened,
     }
-    // A link that leads nowhere is created where it leads to.
+    // Opening a link to a missing file creates the file at the target of the link.
     if let Some(folder) = real_path(path)?.parent() {
         create_folders(folder, folders)?;
     }
     open_to_append(path, mode)
 }
 
-/// As `mkdir -p`; adds to `created`, the outermost first.
+/// Creates missing folders like `mkdir -p`. Adds them to `created`, the outermost first.
 fn create_folders(folder: &Path, created: &mut Vec<PathBuf>) -> Result<(), FileError> {
     let mut missing = Vec::new();
     for ancestor in folder.ancestors() {
@@ -136,7 +138,7 @@ fn create_folders(folder: &Path, created: &mut Vec<PathBuf>) -> Result<(), FileE
     for folder in missing.into_iter().rev() {
         match uninterrupted(|| fs::create_dir(folder)) {
             Ok(()) => {}
-            // By somebody else, who may not sync it.
+            // Another program created the folder, and may not sync it.
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists && folder.is_dir() => {}
             Err(error) => return Err(failed("mkdir", folder)(error)),
         }

@@ -1,57 +1,44 @@
-//! Values taken out of rows by JSON Pointers, while the rows are checked.
+//! Picks values out of rows by JSON Pointers, while it validates the rows. Runs in a task; the reader of a file calls
+//! it.
 
-use std::error::Error;
-use std::fmt;
+use std::convert::Infallible;
 use std::ops::Range;
 
-use offloop_grammar::{Stop, Text, Visit, key_of, read};
+use offloop_grammar::{
+    ChildKeys, JsonVisitor, KeyTree, PointerError, ReadError, Text, pointer_keys, read,
+};
 
-/// A text that is no JSON Pointer.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum PointerError {
-    /// It is not empty, and has no `/` at its start.
-    NoSlash,
-    /// A `~` that is neither `~0` nor `~1`.
-    Escape,
-}
-
-impl fmt::Display for PointerError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::NoSlash => "must be empty or begin with /",
-            Self::Escape => "has a ~ that is neither ~0 nor ~1",
-        })
-    }
-}
-
-impl Error for PointerError {}
-
-/// Pointers, as a tree of their keys.
+/// Compiled pointers: a tree of their keys.
 #[derive(Clone, Debug)]
 pub struct Fields {
-    nodes: Vec<Node>,
+    nodes: Vec<FieldNode>,
     count: usize,
 }
 
 #[derive(Clone, Debug, Default)]
-struct Node {
-    children: Vec<(Vec<u8>, usize)>,
-    /// The pointers that end here, and those that end here or below.
+struct FieldNode {
+    children: ChildKeys,
+    /// The pointers that end at this node.
     fields: Vec<usize>,
+    /// The pointers that end at this node or below it.
     below: Vec<usize>,
 }
 
 const ROOT: usize = 0;
 
 impl Fields {
-    /// Pointers in UTF-8.
+    /// Compiles `pointers`, which are UTF-8.
     ///
     /// # Errors
-    /// The first that is none, and why.
+    /// The index of the first invalid pointer, and why it is invalid.
     pub fn new(pointers: &[Vec<u8>]) -> Result<Self, (usize, PointerError)> {
-        let mut fields = Self { nodes: vec![Node::default()], count: pointers.len() };
+        let mut fields = Self { nodes: Vec::new(), count: pointers.len() };
+        let mut tree = KeyTree::default();
         for (index, pointer) in pointers.iter().enumerate() {
-            fields.add(pointer, index).map_err(|error| (index, error))?;
+            fields.add(pointer, index, &mut tree).map_err(|error| (index, error))?;
+        }
+        for (node, children) in fields.nodes.iter_mut().zip(tree.finish()) {
+            node.children = children;
         }
         Ok(fields)
     }
@@ -66,15 +53,17 @@ impl Fields {
         self.count == 0
     }
 
-    fn add(&mut self, pointer: &[u8], index: usize) -> Result<(), PointerError> {
-        let mut segments = pointer.split(|&byte| byte == b'/');
-        if segments.next() != Some(&[]) {
-            return Err(PointerError::NoSlash);
-        }
+    fn add(
+        &mut self,
+        pointer: &[u8],
+        index: usize,
+        tree: &mut KeyTree,
+    ) -> Result<(), PointerError> {
+        let keys = pointer_keys(pointer)?;
         let mut node = ROOT;
         self.mark(node, index);
-        for segment in segments {
-            node = self.child_made(node, key_of(segment).ok_or(PointerError::Escape)?);
+        for key in keys {
+            node = tree.child(node, key?);
             self.mark(node, index);
         }
         if let Some(node) = self.nodes.get_mut(node) {
@@ -83,27 +72,18 @@ impl Fields {
         Ok(())
     }
 
+    /// Adds pointer `index` to a node. Makes the node where there is none.
     fn mark(&mut self, node: usize, index: usize) {
+        if self.nodes.len() <= node {
+            self.nodes.resize_with(node + 1, FieldNode::default);
+        }
         if let Some(node) = self.nodes.get_mut(node) {
             node.below.push(index);
         }
     }
 
-    fn child_made(&mut self, node: usize, key: Vec<u8>) -> usize {
-        if let Some(child) = self.child(node, &key) {
-            return child;
-        }
-        let child = self.nodes.len();
-        if let Some(node) = self.nodes.get_mut(node) {
-            node.children.push((key, child));
-        }
-        self.nodes.push(Node::default());
-        child
-    }
-
     fn child(&self, node: usize, key: &[u8]) -> Option<usize> {
-        let children = self.nodes.get(node)?.children.iter();
-        children.clone().find(|(other, _)| other == key).map(|&(_, child)| child)
+        self.nodes.get(node)?.children.find(key)
     }
 
     fn fields_at(&self, node: usize) -> &[usize] {
@@ -115,9 +95,23 @@ impl Fields {
     }
 }
 
-/// Where the values of the fields stand in a row; none of those that are absent. None at all where the row is no JSON.
+/// Returns the bytes of each field's value in a row, or `None` for an absent one. Returns `None` for a row that is not
+/// JSON.
 #[must_use]
 pub fn pick(row: &[u8], fields: &Fields) -> Option<Vec<Option<Range<usize>>>> {
+    let never = || Ok::<(), Infallible>(());
+    match pick_polled(row, fields, never) {
+        Ok(found) => found,
+        Err(never) => match never {},
+    }
+}
+
+/// Picks like [`pick`]. Calls `poll` at least once every [`offloop_grammar::PROGRESS`] bytes.
+pub(crate) fn pick_polled<E>(
+    row: &[u8],
+    fields: &Fields,
+    poll: impl FnMut() -> Result<(), E>,
+) -> Result<Option<Vec<Option<Range<usize>>>>, E> {
     let mut picker = Picker {
         fields,
         found: vec![None; fields.count],
@@ -125,35 +119,37 @@ pub fn pick(row: &[u8], fields: &Fields) -> Option<Vec<Option<Range<usize>>>> {
         next: Some(ROOT),
         skipped: 0,
         begun: None,
+        poll,
     };
     match read(row, &mut picker) {
-        Ok(()) => Some(picker.found),
-        Err(Stop::Unexpected(_)) => None,
-        Err(Stop::Visitor(never)) => match never {},
+        Ok(()) => Ok(Some(picker.found)),
+        Err(ReadError::Unexpected(_)) => Ok(None),
+        Err(ReadError::Visitor(error)) => Err(error),
     }
 }
 
-/// A container with fields in it.
-struct Frame {
+/// An open container with fields in it.
+struct FieldContainer {
     node: usize,
     start: usize,
-    /// Of the element that comes, in an array.
+    /// The index of the next element of an array.
     index: Option<usize>,
 }
 
-struct Picker<'a> {
+struct Picker<'a, P> {
     fields: &'a Fields,
     found: Vec<Option<Range<usize>>>,
-    frames: Vec<Frame>,
-    /// The node of the value that comes, if it or something in it is wanted.
+    frames: Vec<FieldContainer>,
+    /// The node of the next value, if a field is that value or in it.
     next: Option<usize>,
-    /// Containers that are open in which nothing is wanted.
+    /// The number of open containers in which there are no fields.
     skipped: usize,
-    /// The outermost of them, where it is wanted itself.
+    /// The node and the offset of the outermost skipped container, if that is a field.
     begun: Option<(usize, usize)>,
+    poll: P,
 }
 
-impl Picker<'_> {
+impl<P> Picker<'_, P> {
     fn keep(&mut self, node: usize, range: &Range<usize>) {
         for &field in self.fields.fields_at(node) {
             if let Some(place) = self.found.get_mut(field) {
@@ -171,24 +167,30 @@ impl Picker<'_> {
         }
     }
 
-    /// What the element behind it is.
+    /// Goes on to the next element of an array.
     fn behind_value(&mut self) {
         self.next = None;
-        let Some(Frame { node, index: Some(index), .. }) = self.frames.last_mut() else { return };
+        let Some(FieldContainer { node, index: Some(index), .. }) = self.frames.last_mut() else {
+            return;
+        };
         *index += 1;
         self.next = self.fields.child(*node, index.to_string().as_bytes());
     }
 }
 
-impl Visit for Picker<'_> {
-    type Error = std::convert::Infallible;
+impl<E, P: FnMut() -> Result<(), E>> JsonVisitor for Picker<'_, P> {
+    type Error = E;
+
+    fn progress(&mut self, _: usize) -> Result<(), E> {
+        (self.poll)()
+    }
 
     fn open(&mut self, is_object: bool, at: usize) -> Result<(), Self::Error> {
         let node = self.next.filter(|_| self.skipped == 0);
         match node {
             Some(node) if !self.fields.is_leaf(node) => {
                 let index = (!is_object).then_some(0);
-                self.frames.push(Frame { node, start: at, index });
+                self.frames.push(FieldContainer { node, start: at, index });
                 self.next = if is_object { None } else { self.fields.child(node, b"0") };
             }
             _ => {
@@ -202,7 +204,7 @@ impl Visit for Picker<'_> {
 
     fn close(&mut self, end: usize) -> Result<(), Self::Error> {
         if self.skipped == 0 {
-            if let Some(Frame { node, start, .. }) = self.frames.pop() {
+            if let Some(FieldContainer { node, start, .. }) = self.frames.pop() {
                 self.keep(node, &(start..end));
             }
             self.behind_value();
@@ -222,7 +224,7 @@ impl Visit for Picker<'_> {
         if self.skipped != 0 {
             return Ok(());
         }
-        let Some(&Frame { node, .. }) = self.frames.last() else { return Ok(()) };
+        let Some(&FieldContainer { node, .. }) = self.frames.last() else { return Ok(()) };
         self.next = self.fields.child(node, &text.unescaped());
         let replaced = self.next.and_then(|node| self.fields.nodes.get(node));
         for &field in replaced.map(|node| &*node.below).unwrap_or_default() {

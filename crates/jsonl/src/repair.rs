@@ -1,55 +1,62 @@
-//! Makes a file safe to append to. Until the cut, which comes last, everything is in the file; what is cut off is in the
-//! sidecar before.
+//! Makes a file safe to append to. Runs in tasks; `crates/binding/repair.rs` and `open` call it.
+//!
+//! The cut comes last: until then all bytes are in the file, and torn bytes are in a synced sidecar before they are cut off.
 
 use std::error::Error;
 use std::fs::{self, File, Metadata};
 use std::path::{Path, PathBuf};
 use std::{fmt, io};
 
-use crate::examine::{ExamineError, Progress, Stopped, Watch};
+use crate::edit::{Action, Policy, TailEdit, cause_of};
 use crate::file::{
     FileError, PRIVATE, create_new, failed, give_mode, metadata, open, real_path, sync,
-    sync_folder_of, uninterrupted, with_ending, write_at,
+    sync_folder_of, uninterrupted, write_at,
 };
-use crate::judge::Cause;
+use crate::judge::RowCause;
 use crate::lock::lock;
-use crate::plan::{Action, Plan, Policy, cause_of};
-use crate::scan::{BadRow, scan};
-use crate::source::fill;
+use crate::name::with_ending;
+use crate::progress::{ExamineError, ExamineProgress, Interrupt, ProgressFn};
+use crate::read_at::fill;
+use crate::scan::{RowFlaw, scan};
 use crate::tail::{BLOCK, Tail, walk};
 
-/// What success has survived.
+/// Crashes that a successful write survives.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Durability {
+pub enum SyncLevel {
+    /// Nothing: the page cache has the bytes.
     None,
+    /// A crash of the machine, by `fdatasync`.
     Data,
+    /// A crash of the machine, by `fsync`.
     Full,
 }
 
+/// How to repair a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Settings {
+pub struct RepairSettings {
     pub policy: Policy,
-    /// Look for bad rows from here on. No byte before is ever cut off.
+    /// Offset that the search for bad rows starts at. No byte before it is cut off.
     pub verify_from: Option<u64>,
-    pub durability: Durability,
-    /// Take the file's lock, with policies that change it.
+    pub durability: SyncLevel,
+    /// Take the lock of the file, with policies that change it.
     pub locks: bool,
 }
 
+/// Findings and changes of a repair.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Report {
     pub action: Action,
-    pub cause: Option<Cause>,
+    pub cause: Option<RowCause>,
     pub size_before: u64,
     pub size: u64,
-    /// Where the torn bytes begin.
+    /// Offset of the torn bytes.
     pub offset: Option<u64>,
     pub sidecar: Option<PathBuf>,
-    pub bad_rows: Vec<BadRow>,
+    pub bad_rows: Vec<RowFlaw>,
 }
 
 impl Report {
-    /// Of no file, or one without bytes.
+    /// Report of a missing or empty file.
     const EMPTY: Self = Self {
         action: Action::None,
         cause: None,
@@ -60,12 +67,14 @@ impl Report {
         bad_rows: Vec::new(),
     };
 
+    /// Returns the number of torn bytes.
     #[must_use]
     pub fn torn_len(&self) -> u64 {
         self.offset.map_or(0, |offset| self.size_before - offset)
     }
 }
 
+/// Why a file was not repaired.
 #[derive(Debug)]
 pub enum RepairError {
     File(FileError),
@@ -73,14 +82,15 @@ pub enum RepairError {
     Torn {
         offset: u64,
     },
-    /// No JSONL file with a torn tail.
+    /// The file is not a JSONL file with a torn tail.
     Corrupt {
         offset: u64,
     },
-    /// Somebody else has the file.
+    /// Another handle holds the lock.
     Locked,
-    /// Somebody else writes to the file all the time, without its lock.
+    /// Another program keeps writing to the file without its lock.
     Unsettled,
+    /// The caller ended the work.
     Stopped,
 }
 
@@ -107,17 +117,21 @@ impl From<FileError> for RepairError {
     }
 }
 
-impl From<Stopped> for RepairError {
-    fn from(_: Stopped) -> Self {
+impl From<Interrupt> for RepairError {
+    fn from(_: Interrupt) -> Self {
         Self::Stopped
     }
 }
 
-/// The file at `path`. One that is missing is clean.
+/// Repairs the file at `path`. A missing file is clean.
 ///
 /// # Errors
-/// What keeps it from being repaired; then it is what it was, but for errors of the system after the cut.
-pub fn repair(path: &Path, settings: &Settings, watch: Watch<'_>) -> Result<Report, RepairError> {
+/// [`RepairError`]. The file is unchanged then, unless the system failed after the cut.
+pub fn repair(
+    path: &Path,
+    settings: &RepairSettings,
+    watch: ProgressFn<'_>,
+) -> Result<Report, RepairError> {
     let changes = settings.policy.changes();
     let Some(file) = open(path, changes)? else { return Ok(Report::EMPTY) };
     if changes && settings.locks && !lock(&file, path)? {
@@ -126,82 +140,83 @@ pub fn repair(path: &Path, settings: &Settings, watch: Watch<'_>) -> Result<Repo
     repair_file(&file, path, settings, watch)
 }
 
-/// The same of an open file, whose lock the caller has.
+/// Repairs an open file, whose lock the caller holds.
 ///
 /// # Errors
-/// The same.
+/// The errors of [`repair`].
 pub fn repair_file(
     file: &File,
     path: &Path,
-    settings: &Settings,
-    watch: Watch<'_>,
+    settings: &RepairSettings,
+    watch: ProgressFn<'_>,
 ) -> Result<Report, RepairError> {
     let repair = Repair { file, path, settings, watch };
     for _ in 0..MOST_EXAMINATIONS {
-        if let Settled::Done(report) = repair.attempt()? {
+        if let Attempt::Done(report) = repair.attempt()? {
             return Ok(report);
         }
     }
     Err(RepairError::Unsettled)
 }
 
-/// A file that has changed as often while it was looked at has a writer who does not stop.
+/// Number of attempts to examine a file that changes meanwhile.
 const MOST_EXAMINATIONS: usize = 16;
 
-/// A forward scan, and the copy of torn bytes.
+/// Bytes of one read of a forward scan, and of the copy to the sidecar.
 const LARGE_BLOCK: usize = 256 << 10;
 
-enum Settled<T> {
+/// Result of one attempt.
+enum Attempt<T> {
     Done(T),
-    /// The file is not what it was when it was looked at: nothing was done to it.
+    /// The file changed while it was examined; it is left alone.
     Changed,
 }
 
 struct Repair<'a> {
     file: &'a File,
     path: &'a Path,
-    settings: &'a Settings,
-    watch: Watch<'a>,
+    settings: &'a RepairSettings,
+    watch: ProgressFn<'a>,
 }
 
 impl Repair<'_> {
-    fn attempt(&self) -> Result<Settled<Report>, RepairError> {
+    fn attempt(&self) -> Result<Attempt<Report>, RepairError> {
         let examined = metadata(self.file, self.path)?;
         let size_before = examined.len();
         let (tail, bad_rows) = match self.examine(size_before) {
             Ok(found) => found,
-            Err(ExamineError::Shrunk) => return Ok(Settled::Changed),
+            Err(ExamineError::Shrunk) => return Ok(Attempt::Changed),
             Err(error) => return Err(self.examine_error(error)),
         };
-        let plan = Plan::new(&tail, self.settings.policy);
+        let edit = TailEdit::new(&tail, self.settings.policy);
         let mut report = Report {
-            action: plan.action,
+            action: edit.action,
             cause: cause_of(&tail),
             size_before,
-            size: plan.size_after(size_before),
+            size: edit.size_after(size_before),
             offset: tail.torn.map(|torn| torn.offset),
             sidecar: None,
             bad_rows,
         };
-        if plan.action == Action::None || self.settings.policy == Policy::Report {
-            return Ok(Settled::Done(report));
+        if edit.action == Action::None || self.settings.policy == Policy::Report {
+            return Ok(Attempt::Done(report));
         }
         if self.settings.policy == Policy::Strict {
-            return Err(RepairError::Torn { offset: plan.cut.unwrap_or(size_before) });
+            return Err(RepairError::Torn { offset: edit.cut.unwrap_or(size_before) });
         }
-        match self.change(&plan, &examined)? {
-            Settled::Done(sidecar) => report.sidecar = sidecar,
-            Settled::Changed => return Ok(Settled::Changed),
+        match self.change(&edit, &examined)? {
+            Attempt::Done(sidecar) => report.sidecar = sidecar,
+            Attempt::Changed => return Ok(Attempt::Changed),
         }
-        Ok(Settled::Done(report))
+        Ok(Attempt::Done(report))
     }
 
-    fn examine(&self, size: u64) -> Result<(Tail, Vec<BadRow>), ExamineError> {
+    fn examine(&self, size: u64) -> Result<(Tail, Vec<RowFlaw>), ExamineError> {
         let Some(from) = self.settings.verify_from else {
             return Ok((walk(self.file, size, BLOCK, self.watch)?, Vec::new()));
         };
         let total = size;
-        let stop_only = |_| (self.watch)(Progress { bytes: from.min(total), total });
+        let stop_only = |_| (self.watch)(ExamineProgress { bytes: from.min(total), total });
         let tail = walk(self.file, size, BLOCK, &stop_only)?;
         let end = tail.torn.map_or(size, |torn| torn.offset);
         if end < from.min(size) {
@@ -220,48 +235,48 @@ impl Repair<'_> {
         }
     }
 
-    /// Tells where the sidecar is, if there is one.
+    /// Changes the file as `edit` says. Returns the path of the sidecar, if there is one.
     fn change(
         &self,
-        plan: &Plan,
+        edit: &TailEdit,
         examined: &Metadata,
-    ) -> Result<Settled<Option<PathBuf>>, RepairError> {
-        let mut sidecar = match plan.cut {
-            Some(offset) if plan.action == Action::Quarantined => {
+    ) -> Result<Attempt<Option<PathBuf>>, RepairError> {
+        let mut sidecar = match edit.cut {
+            Some(offset) if edit.action == Action::Quarantined => {
                 match self.quarantine(offset, examined)? {
-                    Settled::Done(sidecar) => Some(sidecar),
-                    Settled::Changed => return Ok(Settled::Changed),
+                    Attempt::Done(sidecar) => Some(sidecar),
+                    Attempt::Changed => return Ok(Attempt::Changed),
                 }
             }
             _ => None,
         };
-        (self.watch)(Progress { bytes: examined.len(), total: examined.len() })?;
+        (self.watch)(ExamineProgress { bytes: examined.len(), total: examined.len() })?;
         if has_changed(examined, &metadata(self.file, self.path)?) {
-            return Ok(Settled::Changed);
+            return Ok(Attempt::Changed);
         }
         if let Some(sidecar) = &mut sidecar {
             sidecar.is_needed = true;
         }
-        self.apply(plan, examined.len())?;
-        Ok(Settled::Done(sidecar.map(|sidecar| sidecar.path.clone())))
+        self.apply(edit, examined.len())?;
+        Ok(Attempt::Done(sidecar.map(|sidecar| sidecar.path.clone())))
     }
 
-    /// All bytes from `offset` on, in a file that is durable when this returns.
+    /// Copies all bytes from `offset` on to a sidecar, which is durable when this returns.
     fn quarantine(
         &self,
         offset: u64,
         examined: &Metadata,
-    ) -> Result<Settled<Sidecar>, RepairError> {
+    ) -> Result<Attempt<Sidecar>, RepairError> {
         let (file, sidecar) = self.create_sidecar(offset, examined)?;
         let mut memory = Vec::new();
         let mut at = offset;
         while at < examined.len() {
-            (self.watch)(Progress { bytes: at, total: examined.len() })?;
+            (self.watch)(ExamineProgress { bytes: at, total: examined.len() })?;
             let left = usize::try_from(examined.len() - at).unwrap_or(usize::MAX);
             memory.resize(left.min(LARGE_BLOCK), 0);
             let block = memory.as_mut_slice();
             match fill(self.file, block, at) {
-                Err(ExamineError::Shrunk) => return Ok(Settled::Changed),
+                Err(ExamineError::Shrunk) => return Ok(Attempt::Changed),
                 outcome => outcome.map_err(|error| self.examine_error(error))?,
             }
             write_at(&file, block, at - offset, &sidecar.path)?;
@@ -270,10 +285,10 @@ impl Repair<'_> {
         sync(&file, self.settings.durability, &sidecar.path)?;
         drop(file);
         sync_folder_of(&sidecar.path, self.settings.durability)?;
-        Ok(Settled::Done(sidecar))
+        Ok(Attempt::Done(sidecar))
     }
 
-    /// With the first name that is free, beside the real file.
+    /// Creates a sidecar beside the real file, with the first name that is free.
     fn create_sidecar(
         &self,
         offset: u64,
@@ -295,23 +310,23 @@ impl Repair<'_> {
         }
     }
 
-    fn apply(&self, plan: &Plan, size: u64) -> Result<(), RepairError> {
-        if let Some(cut) = plan.cut {
+    fn apply(&self, edit: &TailEdit, size: u64) -> Result<(), RepairError> {
+        if let Some(cut) = edit.cut {
             self.file.set_len(cut).map_err(failed("ftruncate", self.path))?;
         }
-        if plan.adds_newline {
-            write_at(self.file, b"\n", plan.cut.unwrap_or(size), self.path)?;
+        if edit.adds_newline {
+            write_at(self.file, b"\n", edit.cut.unwrap_or(size), self.path)?;
         }
         Ok(sync(self.file, self.settings.durability, self.path)?)
     }
 }
 
-/// Whoever writes without the lock changes the size, or at least the time.
+/// Recognizes writes of programs without the lock: they change the size or at least the time.
 fn has_changed(examined: &Metadata, now: &Metadata) -> bool {
     examined.len() != now.len() || examined.modified().ok() != now.modified().ok()
 }
 
-/// A copy of the torn bytes, which goes again unless they are about to be cut off.
+/// Copy of the torn bytes. Dropping it removes it, unless `is_needed`.
 struct Sidecar {
     path: PathBuf,
     is_needed: bool,
@@ -320,7 +335,7 @@ struct Sidecar {
 impl Drop for Sidecar {
     fn drop(&mut self) {
         if !self.is_needed {
-            // The torn bytes are where they were; why this came to nothing is what the caller is told.
+            // The torn bytes are still in the file, and the caller gets the error that led here.
             let _ = uninterrupted(|| fs::remove_file(&self.path));
         }
     }

@@ -1,40 +1,40 @@
-//! All rows, from the first to the last, for those that are bad.
+//! Searches all rows of a file for bad ones, forwards. Runs in tasks; `repair` calls it.
 
 use std::ops::Range;
 
 use memchr::memchr;
 
-use crate::examine::{ExamineError, Progress, Watch};
-use crate::judge::{Cause, Judge, Torn, Verdict, judge};
-use crate::source::{ReadAt, fill};
+use crate::judge::{Judge, RowCause, TornRow, Verdict, judge};
+use crate::progress::{ExamineError, ExamineProgress, ProgressFn};
+use crate::read_at::{ReadAt, fill};
 use crate::tail::BOM;
 use crate::utf8::Utf8;
 
-/// A row that is torn, or whole and not as `JSON.parse` wants it.
+/// A bad row: torn, or whole and refused by `JSON.parse`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct BadRow {
+pub struct RowFlaw {
     pub offset: u64,
-    /// Without its "\n".
+    /// Bytes without the "\n".
     pub len: u64,
-    pub cause: Cause,
+    pub cause: RowCause,
 }
 
-/// The bad rows of `range`, which begins at a row, of a file of `size` bytes.
+/// Returns the bad rows of `range`, which begins at a row, in a file of `size` bytes.
 ///
 /// # Errors
-/// Those of reading.
+/// Errors of reading.
 pub fn scan<R: ReadAt + ?Sized>(
     source: &R,
     range: Range<u64>,
     size: u64,
     block: usize,
-    watch: Watch<'_>,
-) -> Result<Vec<BadRow>, ExamineError> {
+    watch: ProgressFn<'_>,
+) -> Result<Vec<RowFlaw>, ExamineError> {
     let mut memory = vec![0; block.max(1)];
     let mut at = skip_bom(source, &range)?;
     let mut scan = Scan::new(at);
     while at < range.end {
-        watch(Progress { bytes: at, total: size })?;
+        watch(ExamineProgress { bytes: at, total: size })?;
         let left = usize::try_from(range.end - at).unwrap_or(usize::MAX);
         let len = memory.len().min(left);
         let block = memory.get_mut(..len).unwrap_or_default();
@@ -55,35 +55,36 @@ fn skip_bom<R: ReadAt + ?Sized>(source: &R, range: &Range<u64>) -> Result<u64, E
 }
 
 struct Scan {
-    bad: Vec<BadRow>,
-    /// Where the row began that is being read.
+    bad: Vec<RowFlaw>,
+    /// Offset of the row that is being read.
     start: u64,
-    /// What is known of it, where it began in an earlier block.
-    begun: Option<Begun>,
-    /// Of what was fed.
+    /// State of that row, if it began in an earlier block.
+    partial: Option<PartialRow>,
+    /// Offset behind the last byte that was fed.
     end: u64,
 }
 
+/// State of a row of which more blocks may come.
 #[derive(Default)]
-struct Begun {
+struct PartialRow {
     judge: Judge,
     utf8: Utf8,
 }
 
-impl Begun {
+impl PartialRow {
     fn feed(&mut self, part: &[u8]) {
         self.judge.feed(part);
         self.utf8.feed(part);
     }
 
-    fn flaw(&self, is_terminated: bool) -> Option<Cause> {
+    fn flaw(&self, is_terminated: bool) -> Option<RowCause> {
         flaw(self.judge.verdict(is_terminated), |kept| kept.flaw_where(|| self.utf8.is_whole()))
     }
 }
 
 impl Scan {
     fn new(start: u64) -> Self {
-        Self { bad: Vec::new(), start, begun: None, end: start }
+        Self { bad: Vec::new(), start, partial: None, end: start }
     }
 
     fn feed(&mut self, mut block: &[u8]) {
@@ -94,17 +95,17 @@ impl Scan {
         }
         self.end += block.len() as u64;
         if !block.is_empty() {
-            self.begun.get_or_insert_default().feed(block);
+            self.partial.get_or_insert_default().feed(block);
         }
     }
 
-    /// The row whose last bytes these are.
+    /// Ends the row whose last bytes are `row`.
     fn end_row(&mut self, row: &[u8]) {
         self.end += row.len() as u64;
-        let flaw = match self.begun.take() {
-            Some(mut begun) => {
-                begun.feed(row);
-                begun.flaw(true)
+        let flaw = match self.partial.take() {
+            Some(mut partial) => {
+                partial.feed(row);
+                partial.flaw(true)
             }
             None => flaw(judge(row, true), |kept| kept.flaw(row)),
         };
@@ -113,26 +114,26 @@ impl Scan {
         self.start = self.end;
     }
 
-    fn finish(mut self) -> Vec<BadRow> {
-        if let Some(begun) = self.begun.take() {
-            self.keep(begun.flaw(false));
+    fn finish(mut self) -> Vec<RowFlaw> {
+        if let Some(partial) = self.partial.take() {
+            self.keep(partial.flaw(false));
         }
         self.bad
     }
 
-    fn keep(&mut self, flaw: Option<Cause>) {
+    fn keep(&mut self, flaw: Option<RowCause>) {
         let (offset, len) = (self.start, self.end - self.start);
-        self.bad.extend(flaw.map(|cause| BadRow { offset, len, cause }));
+        self.bad.extend(flaw.map(|cause| RowFlaw { offset, len, cause }));
     }
 }
 
 fn flaw(
     verdict: Verdict,
-    of_kept: impl FnOnce(crate::judge::Kept) -> Option<Cause>,
-) -> Option<Cause> {
+    of_good: impl FnOnce(crate::judge::GoodRow) -> Option<RowCause>,
+) -> Option<RowCause> {
     match verdict {
         Verdict::Blank => None,
-        Verdict::Kept(kept) => of_kept(kept),
-        Verdict::Torn(Torn { cause, .. }) => Some(cause),
+        Verdict::Good(kept) => of_good(kept),
+        Verdict::Torn(TornRow { cause, .. }) => Some(cause),
     }
 }

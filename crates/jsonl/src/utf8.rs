@@ -1,9 +1,9 @@
-//! Whether bytes are UTF-8, any number of them at a time.
+//! Checks whether bytes are UTF-8, in blocks of any size. Runs in tasks; `judge`, `scan` and `tail` use it.
 
-/// What is known of the bytes so far.
+/// State of the check.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Utf8 {
-    /// The beginning of a character that goes on in the next block.
+    /// Beginning of a character that the next block continues.
     cut: [u8; 4],
     cut_len: usize,
     is_broken: bool,
@@ -27,7 +27,7 @@ impl Utf8 {
         }
     }
 
-    /// One more byte of the character that was cut.
+    /// Adds a byte to the character that was cut.
     fn complete(&mut self, byte: u8) {
         let Some(place) = self.cut.get_mut(self.cut_len) else { return self.is_broken = true };
         *place = byte;
@@ -38,11 +38,12 @@ impl Utf8 {
         }
     }
 
+    /// Returns whether all bytes are UTF-8.
     pub fn is_whole(&self) -> bool {
         !self.is_broken && self.cut_len == 0
     }
 
-    /// All of it is, but for a last character that does not go on.
+    /// Returns whether all bytes are UTF-8 except for a last character that is cut.
     pub fn is_cut(&self) -> bool {
         !self.is_broken && self.cut_len != 0
     }

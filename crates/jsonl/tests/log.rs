@@ -11,7 +11,7 @@ use std::collections::VecDeque;
 use std::io;
 use std::path::PathBuf;
 
-use offloop_jsonl::{Counts, Durability, Log, Medium};
+use offloop_jsonl::{Log, Medium, SyncLevel, SyscallCounts};
 
 /// What the system does to one call.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -97,7 +97,7 @@ impl Medium for &mut Disk {
         Ok(())
     }
 
-    fn sync(&mut self, _durability: Durability) -> io::Result<()> {
+    fn sync(&mut self, _durability: SyncLevel) -> io::Result<()> {
         attempt(self.fails, SYNC)?;
         self.durable = self.bytes.len();
         Ok(())
@@ -112,7 +112,7 @@ fn disk(script: &[Step], fails: Fails) -> Disk {
     Disk { bytes, durable: end, end, script: script.iter().copied().collect(), fails, foreign: b"" }
 }
 
-fn log(disk: &mut Disk, durability: Durability) -> Log<&mut Disk> {
+fn log(disk: &mut Disk, durability: SyncLevel) -> Log<&mut Disk> {
     Log::new(disk, PathBuf::from("rows.jsonl"), durability, 1 << 20)
 }
 
@@ -144,7 +144,7 @@ fn what_is_acknowledged_is_in_the_file_whole_and_durable_whatever_fails() {
         .collect();
     for script in scripts(4) {
         for fails in 0..16 {
-            for durability in [Durability::None, Durability::Data] {
+            for durability in [SyncLevel::None, SyncLevel::Data] {
                 let case = format!("{script:?} {fails:b} {durability:?}");
                 let mut disk = disk(&script, fails);
                 let appended = log(&mut disk, durability).append(&rows);
@@ -155,7 +155,7 @@ fn what_is_acknowledged_is_in_the_file_whole_and_durable_whatever_fails() {
                     assert_eq!(appended.offset, OLD.len() as u64, "{case}");
                     assert!(disk.bytes[OLD.len()..].starts_with(kept), "{case}");
                     let durable = OLD.len() + appended.len <= disk.durable;
-                    assert!(durable || durability == Durability::None, "{case}");
+                    assert!(durable || durability == SyncLevel::None, "{case}");
                 }
                 let may_be_torn = fails & (POSITION | SIZE | CUT) != 0;
                 assert!(may_be_torn || disk.bytes.ends_with(b"\n"), "{case}");
@@ -171,21 +171,21 @@ fn what_is_acknowledged_is_in_the_file_whole_and_durable_whatever_fails() {
 fn a_short_write_is_resumed() {
     let script = [Step::Some(3), Step::Interrupted, Step::Some(1), Step::All];
     let mut disk = disk(&script, NONE);
-    let mut log = log(&mut disk, Durability::Data);
+    let mut log = log(&mut disk, SyncLevel::Data);
     let appended = log.append(b"[1,2,3]\n");
     assert_eq!((appended.offset, appended.len), (3, 8));
-    assert_eq!(log.counts(), Counts { writes: 4, syncs: 1 });
+    assert_eq!(log.counts(), SyscallCounts { writes: 4, syncs: 1 });
     assert_eq!(disk.bytes, b"{}\n[1,2,3]\n");
 }
 
 #[test]
 fn one_group_is_one_write_and_one_sync() {
     let mut disk = disk(&[], NONE);
-    let mut log = log(&mut disk, Durability::Full);
+    let mut log = log(&mut disk, SyncLevel::Full);
     log.append(&ROWS.concat());
-    assert_eq!(log.counts(), Counts { writes: 1, syncs: 1 });
+    assert_eq!(log.counts(), SyscallCounts { writes: 1, syncs: 1 });
     log.flush().unwrap();
-    assert_eq!(log.counts(), Counts { writes: 1, syncs: 1 });
+    assert_eq!(log.counts(), SyscallCounts { writes: 1, syncs: 1 });
 }
 
 #[test]
@@ -193,9 +193,9 @@ fn a_write_takes_whole_rows_as_many_as_it_may() {
     for (most, writes) in [(1, 4), (2, 4), (8, 3), (10, 2), (17, 1), (100, 1)] {
         let mut disk = disk(&[], NONE);
         let path = PathBuf::from("rows.jsonl");
-        let mut log = Log::new(&mut disk, path, Durability::Data, most);
+        let mut log = Log::new(&mut disk, path, SyncLevel::Data, most);
         assert_eq!(log.append(&ROWS.concat()).len, 17);
-        assert_eq!(log.counts(), Counts { writes, syncs: 1 }, "{most}");
+        assert_eq!(log.counts(), SyscallCounts { writes, syncs: 1 }, "{most}");
         assert_eq!(disk.bytes, [OLD, &ROWS.concat()].concat());
     }
 }
@@ -203,20 +203,46 @@ fn a_write_takes_whole_rows_as_many_as_it_may() {
 #[test]
 fn without_durability_rows_are_synced_by_a_flush_alone() {
     let mut disk = disk(&[], NONE);
-    let mut log = log(&mut disk, Durability::None);
+    let mut log = log(&mut disk, SyncLevel::None);
     log.append(b"1\n");
     log.append(b"2\n");
-    assert_eq!(log.counts(), Counts { writes: 2, syncs: 0 });
+    assert_eq!(log.counts(), SyscallCounts { writes: 2, syncs: 0 });
     log.flush().unwrap();
     log.flush().unwrap();
-    assert_eq!(log.counts(), Counts { writes: 2, syncs: 1 });
+    assert_eq!(log.counts(), SyscallCounts { writes: 2, syncs: 1 });
+    assert_eq!(disk.durable, disk.bytes.len());
+}
+
+#[test]
+fn a_group_is_flushed_where_it_is_asked_for_and_nothing_failed() {
+    for (script, fails, flushes, syncs, has_failed) in [
+        (vec![], NONE, false, 0, false),
+        (vec![], NONE, true, 1, false),
+        (vec![], SYNC, true, 1, true),
+        (vec![Step::Fails], NONE, true, 0, true),
+    ] {
+        let mut disk = disk(&script, fails);
+        let mut log = log(&mut disk, SyncLevel::None);
+        let result = log.append_group(&ROWS.concat(), flushes);
+        assert_eq!((result.error.is_some(), log.counts().syncs), (has_failed, syncs));
+    }
+}
+
+#[test]
+fn a_group_without_rows_writes_nothing_and_can_flush() {
+    let mut disk = disk(&[], NONE);
+    let mut log = log(&mut disk, SyncLevel::None);
+    log.append(ROWS[0]);
+    let result = log.append_group(b"", true);
+    assert_eq!((result.offset, result.len, result.error.is_none()), (0, 0, true));
+    assert_eq!(log.counts(), SyscallCounts { writes: 1, syncs: 1 });
     assert_eq!(disk.durable, disk.bytes.len());
 }
 
 #[test]
 fn a_sync_that_fails_acknowledges_nothing() {
     let mut disk = disk(&[], SYNC);
-    let appended = log(&mut disk, Durability::Data).append(b"1\n2\n");
+    let appended = log(&mut disk, SyncLevel::Data).append(b"1\n2\n");
     assert_eq!(appended.len, 0);
     assert_eq!(appended.error.unwrap().syscall, "fdatasync");
 }
@@ -224,14 +250,14 @@ fn a_sync_that_fails_acknowledges_nothing() {
 #[test]
 fn a_write_that_takes_nothing_fails_instead_of_going_on_forever() {
     let mut disk = disk(&[Step::Nothing], NONE);
-    let appended = log(&mut disk, Durability::None).append(b"1\n");
+    let appended = log(&mut disk, SyncLevel::None).append(b"1\n");
     assert_eq!(appended.error.unwrap().syscall, "write");
 }
 
 #[test]
 fn what_somebody_else_appended_meanwhile_is_not_cut_off() {
     let mut disk = Disk { foreign: b"{\"a\":1}\n", ..disk(&[Step::Some(4), Step::Fails], NONE) };
-    let appended = log(&mut disk, Durability::Data).append(b"1\n[2]\n");
+    let appended = log(&mut disk, SyncLevel::Data).append(b"1\n[2]\n");
     assert_eq!(appended.len, 2);
     assert_eq!(disk.bytes, b"{}\n1\n[2{\"a\":1}\n");
 }

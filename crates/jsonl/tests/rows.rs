@@ -2,12 +2,14 @@
 
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "a panic is how a test fails")]
 
+use std::cell::Cell;
+use std::convert::Infallible;
 use std::io;
 
-use offloop_grammar::check;
+use offloop_grammar::{Text, check};
 use offloop_jsonl::{
-    Cause, ExamineError, Fields, PointerError, ReadAt, Row, Rows, Verdict, Visit, judge, last,
-    pick, standard,
+    BatchWriter, ExamineError, Fields, Interrupt, PointerError, ReadAt, RowBatches, RowCause,
+    RowSelection, RowSlice, RowVisitor, Verdict, judge, last, pick, standard, standard_polled,
 };
 use proptest::prelude::*;
 
@@ -26,11 +28,11 @@ impl ReadAt for Memory<'_> {
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Seen {
     good: Vec<(u64, Vec<u8>)>,
-    bad: Vec<(u64, u64, Cause)>,
+    bad: Vec<(u64, u64, RowCause)>,
 }
 
-impl Visit for Seen {
-    fn standard(&mut self, row: Row<'_>) -> bool {
+impl RowVisitor for Seen {
+    fn standard(&mut self, row: RowSlice<'_>) -> bool {
         let is_good = check(row.bytes).is_ok();
         if is_good {
             self.other(row);
@@ -38,11 +40,11 @@ impl Visit for Seen {
         is_good
     }
 
-    fn other(&mut self, row: Row<'_>) {
+    fn other(&mut self, row: RowSlice<'_>) {
         self.good.push((row.offset, row.bytes.to_vec()));
     }
 
-    fn bad(&mut self, offset: u64, len: u64, cause: Cause) {
+    fn bad(&mut self, offset: u64, len: u64, cause: RowCause) {
         self.bad.push((offset, len, cause));
     }
 }
@@ -52,7 +54,7 @@ fn go() -> Result<(), ExamineError> {
     Ok(())
 }
 
-fn read(mut rows: Rows, file: &[u8], piece: usize) -> Seen {
+fn read(mut rows: RowBatches, file: &[u8], piece: usize) -> Seen {
     let mut seen = Seen::default();
     let mut before = rows.position();
     while rows.batch(&Memory(file, piece), &mut seen, go).unwrap() {
@@ -70,7 +72,7 @@ fn records(row: &[u8]) -> Vec<(usize, usize)> {
     while let Some(skip) = row[start..].iter().position(|byte| !b" \t\r".contains(byte)) {
         start += skip;
         let end = (start + 1..=row.len())
-            .find(|&end| matches!(judge(&row[start..end], true), Verdict::Kept(kept) if !kept.is_glued))
+            .find(|&end| matches!(judge(&row[start..end], true), Verdict::Good(kept) if !kept.is_glued))
             .unwrap();
         found.push((start, end));
         start = end;
@@ -87,12 +89,12 @@ fn naive(file: &[u8]) -> Seen {
         match judge(row, len.is_some()) {
             Verdict::Blank => {}
             Verdict::Torn(torn) => seen.bad.push((offset as u64, row.len() as u64, torn.cause)),
-            Verdict::Kept(kept) if kept.is_glued => {
+            Verdict::Good(kept) if kept.is_glued => {
                 for (start, end) in records(row) {
                     seen.good.push(((offset + start) as u64, row[start..end].to_vec()));
                 }
             }
-            Verdict::Kept(_) => seen.good.push((offset as u64, row.to_vec())),
+            Verdict::Good(_) => seen.good.push((offset as u64, row.to_vec())),
         }
         offset += row.len() + 1;
     }
@@ -136,10 +138,10 @@ proptest! {
     fn batches_of_any_size_tell_the_same(file in files(), block in 1_usize..40, piece in 1_usize..20) {
         let size = file.len() as u64;
         let expected = naive(&file);
-        prop_assert_eq!(&read(Rows::new(0, size, block), &file, piece), &expected);
+        prop_assert_eq!(&read(RowBatches::new(0, size, block), &file, piece), &expected);
         for (offset, row) in &expected.good {
             let end = offset + row.len() as u64;
-            let behind = read(Rows::new(end, size, block), &file, piece);
+            let behind = read(RowBatches::new(end, size, block), &file, piece);
             let rest = expected.good.iter().filter(|(other, _)| end <= *other);
             // Where it was the last but one of a glued row, the last is a row now, with its blanks.
             let bare = |rows: Vec<Vec<u8>>| -> Vec<_> {
@@ -157,7 +159,7 @@ proptest! {
         let all = naive(&file).good;
         let found: Result<_, ExamineError> = last(&Memory(&file, 7), 0, size, count, block, go);
         let (start, skipped) = found.unwrap();
-        let seen = read(Rows::new(start, size, block).skipping(skipped), &file, 7);
+        let seen = read(RowBatches::new(start, size, block).skipping(skipped), &file, 7);
         prop_assert_eq!(&seen.good[..], &all[all.len().saturating_sub(count)..]);
     }
 
@@ -173,11 +175,11 @@ proptest! {
 
 #[test]
 fn a_file_that_is_cut_while_it_is_read_ends_there() {
-    let mut rows = Rows::new(0, 100, 4);
+    let mut rows = RowBatches::new(0, 100, 4);
     let mut seen = Seen::default();
     while rows.batch(&Memory(b"{}\n{}\n{\"a\"", 3), &mut seen, go).unwrap() {}
     assert_eq!(seen.good.len(), 2);
-    assert_eq!(seen.bad, [(6, 4, Cause::Partial)]);
+    assert_eq!(seen.bad, [(6, 4, RowCause::Partial)]);
     assert_eq!(rows.end(), 10);
 }
 
@@ -190,6 +192,140 @@ fn numbers_that_json_has_not() {
     assert_eq!(json, expected);
 }
 
+/// Rows whose strings hold what marks are made of.
+fn marked_rows(len: usize) -> [String; 3] {
+    let numbers = vec!["NaN"; len / 4].join(",");
+    let growing = (0..len.isqrt()).map(|count| format!("\"{}number:\"", "#".repeat(count)));
+    let all = ["", "#", "$", "##", "#$", "$#", "$$"].map(|signs| format!("\"{signs}number:\""));
+    [
+        format!(r#"{{"text":"{}number:","score":[{numbers}]}}"#, "#".repeat(len)),
+        format!("[{},{numbers}]", growing.collect::<Vec<_>>().join(",")),
+        format!("[{},{numbers}]", all.join(",").repeat(len / 80).replace("\"\"", "\",\"")),
+    ]
+}
+
+#[test]
+fn no_row_makes_its_mark_long_or_its_json_large() {
+    for len in [100, 1_000, 10_000, 100_000] {
+        for row in marked_rows(len) {
+            let (json, mark) = standard(row.as_bytes());
+            assert!(check(json.as_bytes()).is_ok());
+            assert!(mark.len() <= "number:".len() + row.len().ilog2() as usize, "{mark}");
+            assert!(json.len() <= row.len() * (mark.len() + 6), "{} of {len}", json.len());
+        }
+    }
+}
+
+/// As many polls as there are pieces to be read, in all passes together.
+fn count_polls(row: &[u8]) -> usize {
+    let mut polls = 0;
+    let never_stops = || {
+        polls += 1;
+        Ok::<(), Interrupt>(())
+    };
+    standard_polled(row, never_stops).unwrap();
+    polls
+}
+
+#[test]
+fn a_row_twice_as_long_takes_twice_as_many_steps() {
+    let row = |len: usize| format!(r#"{{"text":"{}number:","score":NaN}}"#, "#".repeat(len));
+    let [once, twice] = [1 << 22, 1 << 23].map(|len| count_polls(row(len).as_bytes()));
+    assert!(64 < once && twice <= 2 * once, "{once} {twice}");
+}
+
+#[test]
+fn work_on_a_row_ends_where_it_is_stopped() {
+    let row = marked_rows(400_000).concat().into_bytes();
+    let all = count_polls(&row);
+    for most in (0..all).step_by(1 + all / 50) {
+        let polls = Cell::new(0);
+        let stop = || {
+            polls.set(polls.get() + 1);
+            if most < polls.get() { Err(Interrupt) } else { Ok(()) }
+        };
+        assert_eq!(standard_polled(&row, stop), Err(Interrupt));
+        assert_eq!(polls.get(), most + 1);
+    }
+}
+
+#[test]
+fn a_batch_whose_work_was_stopped_is_not_told_as_whole() {
+    let long = "x".repeat(3 << 20);
+    let file = format!("{{\"a\":NaN,\"b\":\"{long}\"}}\n[\"{long}\"]\n{{\"c\":\"{long}\"}}{{}}");
+    let pointers = Fields::new(&[Vec::new()]).unwrap();
+    for wanted in [RowSelection::Fields(pointers), RowSelection::Bytes { own: 1 }] {
+        let run = |most: usize| {
+            let polls = Cell::new(0);
+            let stop = || {
+                polls.set(polls.get() + 1);
+                if most < polls.get() { Err(Interrupt) } else { Ok(()) }
+            };
+            let mut told = BatchWriter::new(&wanted, &stop);
+            let mut rows = RowBatches::new(0, file.len() as u64, file.len());
+            let source = Memory(file.as_bytes(), usize::MAX);
+            let outcome = rows.batch(&source, &mut told, || stop().map_err(ExamineError::from));
+            (outcome, polls.get())
+        };
+        let (whole, all) = run(usize::MAX);
+        assert!(whole.unwrap());
+        assert!(100 < all, "{all}");
+        for most in (0..all).step_by(7).chain([all - 1]) {
+            let (outcome, polls) = run(most);
+            assert!(matches!(outcome, Err(ExamineError::Stopped)), "{most} of {all}");
+            assert!(polls <= most + 3, "{polls} polls, stopped at {most}");
+        }
+    }
+}
+
+/// What the strings of some JSON are to JavaScript.
+#[derive(Default)]
+struct Strings(Vec<Vec<u8>>);
+
+impl offloop_grammar::JsonVisitor for Strings {
+    type Error = Infallible;
+
+    fn string(&mut self, text: Text<'_>) -> Result<(), Infallible> {
+        self.0.push(text.unescaped().into_owned());
+        Ok(())
+    }
+}
+
+proptest! {
+    #[test]
+    fn no_string_of_a_row_holds_its_mark(
+        strings in prop::collection::vec(
+            prop::collection::vec(
+                prop::sample::select(vec![
+                    "#", "$", "number:", "num", "ber:", "\\u006e", "n", "\\u0023", "\\\\", "\\n", "é", "\\u003A", "umber", ":",
+                ]),
+                0..8,
+            ),
+            0..12,
+        ),
+    ) {
+        let strings = strings.iter().map(|parts| format!("\"{}\"", parts.concat()));
+        let row = format!("[{}]", strings.chain(["NaN".to_owned()]).collect::<Vec<_>>().join(","));
+        let (json, mark) = standard(row.as_bytes());
+        let mut strings = Strings::default();
+        prop_assert!(offloop_grammar::read(json.as_bytes(), &mut strings).is_ok(), "{json}");
+        let number = strings.0.pop().unwrap();
+        prop_assert_eq!(number, [mark.as_bytes(), b"NaN"].concat());
+        for string in strings.0 {
+            prop_assert!(!String::from_utf8_lossy(&string).contains(&mark), "{mark} {json}");
+        }
+    }
+
+    #[test]
+    fn bytes_that_are_no_utf8_are_replaced_as_everywhere(
+        bytes in prop::collection::vec(prop::sample::select(b"a\xc3\xa9\xe2\x82\xac\xf0\x9f\xff".to_vec()), 0..30),
+        before in prop::sample::select(vec![0, 65_520, 131_050]),
+    ) {
+        let row = [b"\"", &*vec![b'x'; before], &bytes, b"\""].concat();
+        prop_assert_eq!(standard(&row).0, String::from_utf8_lossy(&row));
+    }
+}
+
 fn fields(pointers: &[&str]) -> Fields {
     let pointers: Vec<_> = pointers.iter().map(|pointer| pointer.as_bytes().to_vec()).collect();
     Fields::new(&pointers).unwrap()
@@ -198,6 +334,18 @@ fn fields(pointers: &[&str]) -> Fields {
 fn picked(row: &str, pointers: &[&str]) -> Option<Vec<Option<String>>> {
     let found = pick(row.as_bytes(), &fields(pointers))?;
     Some(found.into_iter().map(|range| range.map(|range| row[range].to_owned())).collect())
+}
+
+/// Looking through all fields for each key would take ten thousand million steps.
+#[test]
+fn a_hundred_thousand_fields_are_found_in_as_many_keys() {
+    let pointers: Vec<_> = (0..100_000).map(|number| format!("/p{number}").into_bytes()).collect();
+    let entries: Vec<_> = (0..100_000).rev().map(|key| format!("\"p{key}\":{key}")).collect();
+    let row = format!("{{{}}}", entries.join(","));
+    let found = pick(row.as_bytes(), &Fields::new(&pointers).unwrap()).unwrap();
+    for (number, range) in found.into_iter().enumerate() {
+        assert_eq!(row[range.unwrap()], number.to_string());
+    }
 }
 
 #[test]

@@ -13,7 +13,9 @@ use std::cell::Cell;
 use std::io;
 
 use naive::Worth;
-use offloop_jsonl::{ExamineError, ReadAt, Stopped, Tail, Verdict, Watch, judge, scan, walk};
+use offloop_jsonl::{
+    ExamineError, Interrupt, ProgressFn, ReadAt, Tail, Verdict, judge, scan, walk,
+};
 use proptest::prelude::*;
 
 struct Memory<'a>(&'a [u8]);
@@ -28,7 +30,7 @@ impl ReadAt for Memory<'_> {
     }
 }
 
-const GO_ON: Watch<'static> = &|_| Ok(());
+const GO_ON: ProgressFn<'static> = &|_| Ok(());
 
 const SIZES: [usize; 5] = [1, 2, 3, 4096, 65536];
 
@@ -44,7 +46,7 @@ fn check_judge(row: &[u8]) {
         let expected = naive::worth(row, is_terminated);
         let is_same = match (judge(row, is_terminated), expected) {
             (Verdict::Blank, Worth::Blank) => true,
-            (Verdict::Kept(kept), Worth::Kept { is_glued, is_standard }) => {
+            (Verdict::Good(kept), Worth::Good { is_glued, is_standard }) => {
                 kept.is_glued == is_glued && kept.flaw(row).is_none() == (is_standard && !is_glued)
             }
             (Verdict::Torn(torn), Worth::Torn { start, cause }) => {
@@ -196,10 +198,10 @@ fn a_mark_at_the_start_of_the_file_belongs_to_no_row() {
 fn a_million_levels_cost_a_bit_each() {
     let depth = 1_000_000;
     let deep = ["[".repeat(depth), "]".repeat(depth)].concat().into_bytes();
-    assert!(matches!(judge(&deep, true), Verdict::Kept(_)));
+    assert!(matches!(judge(&deep, true), Verdict::Good(_)));
     assert!(matches!(judge(&deep[..deep.len() - 1], true), Verdict::Torn(_)));
     let mixed = ["{\"a\":[".repeat(depth), "]}".repeat(depth)].concat().into_bytes();
-    assert!(matches!(judge(&mixed, true), Verdict::Kept(_)));
+    assert!(matches!(judge(&mixed, true), Verdict::Good(_)));
     assert!(walked(&mixed, 4096).unwrap().is_unterminated);
 }
 
@@ -232,7 +234,7 @@ fn a_long_last_row_is_read_twice_at_most() {
 #[test]
 fn the_watch_ends_it() {
     let file = b"{}\n".repeat(100);
-    let stop = |_| Err(Stopped);
+    let stop = |_| Err(Interrupt);
     let len = file.len() as u64;
     assert!(matches!(walk(&Memory(&file), len, 4096, &stop), Err(ExamineError::Stopped)));
     assert!(matches!(scan(&Memory(&file), 0..len, len, 9, &stop), Err(ExamineError::Stopped)));

@@ -1,5 +1,8 @@
-/// Asks for 2 MiB pages under the aligned part of `memory`, which is about to be filled for the first time: 512 times
-/// fewer faults. Advice only: its contents stay, and where the system does not listen nothing changes.
+//! Huge pages for memory that is filled for the first time. Called on any thread.
+
+/// Asks the system for 2 MiB pages under the aligned part of `memory`, which makes page faults 512 times rarer.
+///
+/// The contents stay as they are. A system that ignores the advice changes nothing.
 #[cfg(target_os = "linux")]
 pub fn prefer_huge_pages(memory: &mut [u8]) {
     const HUGE_PAGE: usize = 2 << 20;
@@ -10,10 +13,10 @@ pub fn prefer_huge_pages(memory: &mut [u8]) {
     if len == 0 {
         return;
     }
-    // SAFETY: whole pages that the caller lends; MADV_HUGEPAGE changes how they are backed, not what is in them.
+    // SAFETY: `start..start + len` is a part of `memory`, which is borrowed mutably. MADV_HUGEPAGE changes no bytes.
     unsafe { libc::madvise(aligned.as_mut_ptr().cast(), len, libc::MADV_HUGEPAGE) };
 }
 
-/// Elsewhere there is nobody to ask.
+/// Does nothing: only Linux takes this advice.
 #[cfg(not(target_os = "linux"))]
 pub fn prefer_huge_pages(_memory: &mut [u8]) {}

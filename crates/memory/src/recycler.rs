@@ -1,3 +1,7 @@
+//! Blocks of memory that are used again and again.
+//!
+//! JS threads and tasks acquire blocks and drop them, on any thread.
+
 use std::mem;
 use std::ops::{Deref, DerefMut};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -6,47 +10,48 @@ use std::time::{Duration, Instant};
 use crate::OutOfMemory;
 use crate::region::Region;
 
-/// The smallest block. What needs less shares one of these.
+/// The size of the smallest block.
 const MIN_SIZE: usize = 64 << 10;
-/// An idle block serves requests down to an eighth of its size, so that a few large warm ones are of use to all.
+/// The most times that a block may be larger than a request it serves. Few large warm blocks then serve all requests.
 const MAX_SLACK: usize = 8;
-/// What [`Recycler::prewarm`] makes at once: a response body of 31 MB fits.
+/// The largest block that [`Recycler::prewarm`] makes: a response body of 31 MB fits.
 const PREWARM_SIZE: usize = 32 << 20;
 
-/// Keeps dropped blocks, the least recently used leaving first when there are too many.
+/// Keeps dropped blocks up to a bound. The least recently used leave first.
 pub struct Recycler {
     stock: Mutex<Stock>,
 }
 
 struct Stock {
-    /// In the order they came back.
-    idle: Vec<Idle>,
+    /// Regions in the order in which they were dropped.
+    idle: Vec<IdleRegion>,
     idle_size: usize,
     max_idle: usize,
 }
 
-struct Idle {
+struct IdleRegion {
     region: Region,
     since: Instant,
 }
 
-/// Memory on loan; all of its `len` bytes may be read and written.
+/// Memory of a recycler, which takes it back when it is dropped. All `len` bytes may be read and written.
 pub struct Block {
-    /// `None` only while it is being dropped.
+    /// `None` only during `drop`.
     region: Option<Region>,
     recycler: &'static Recycler,
 }
 
 impl Recycler {
+    /// Returns a recycler that keeps at most `max_idle` bytes.
     #[must_use]
     pub const fn new(max_idle: usize) -> Self {
         Self { stock: Mutex::new(Stock { idle: Vec::new(), idle_size: 0, max_idle }) }
     }
 
-    /// A block of at least `size` bytes: an idle one if one fits, else a new one.
+    /// Returns a block of at least `size` bytes: an idle one if one fits, else a new one.
     ///
     /// # Errors
-    /// Where the system has no memory left.
+    /// Fails where the system has no memory left.
     pub fn acquire(&'static self, size: usize) -> Result<Block, OutOfMemory> {
         let rounded = round(size).ok_or(OutOfMemory { size })?;
         let idle = self.lock().take(rounded);
@@ -57,10 +62,10 @@ impl Recycler {
         Ok(Block { region: Some(region), recycler: self })
     }
 
-    /// Sees to it that about `size` bytes are idle and warm.
+    /// Makes about `size` bytes idle and warm.
     ///
     /// # Errors
-    /// Where the system has no memory left; what could be had is warm.
+    /// Fails where the system has no memory left. The blocks made so far stay warm.
     pub fn prewarm(&'static self, size: usize) -> Result<(), OutOfMemory> {
         let mut blocks = Vec::new();
         let mut ready = 0;
@@ -70,23 +75,24 @@ impl Recycler {
             ready += block.len();
             blocks.push(block);
         }
-        // Where rounding made them more than may be kept, the last and smallest are the ones to leave.
+        // Drops the last and smallest block first: where rounding exceeds the bound, the first to be dropped leaves.
         while let Some(block) = blocks.pop() {
             drop(block);
         }
         Ok(())
     }
 
-    /// Bytes that wait to be used again.
+    /// Returns the bytes of idle blocks.
     pub fn idle_size(&self) -> usize {
         self.lock().idle_size
     }
 
+    /// Returns the bound of [`Self::idle_size`].
     pub fn max_idle(&self) -> usize {
         self.lock().max_idle
     }
 
-    /// The bound of [`Self::idle_size`]. What exceeds it leaves at once.
+    /// Sets the bound of [`Self::idle_size`]. Blocks that exceed it leave at once.
     pub fn set_max_idle(&self, bytes: usize) {
         let mut stock = self.lock();
         stock.max_idle = bytes;
@@ -95,7 +101,7 @@ impl Recycler {
         drop(surplus);
     }
 
-    /// Gives back to the system what has been idle for so long, and tells how many bytes that was.
+    /// Returns blocks that have been idle for `idle_for` to the system. Returns their bytes.
     pub fn release(&self, idle_for: Duration) -> usize {
         let mut stock = self.lock();
         let now = Instant::now();
@@ -119,23 +125,23 @@ impl Recycler {
         }
         let surplus = stock.make_room(region.len());
         stock.idle_size += region.len();
-        stock.idle.push(Idle { region, since: Instant::now() });
+        stock.idle.push(IdleRegion { region, since: Instant::now() });
         drop(stock);
-        // Outside the lock: returning 32 MB to the system takes a millisecond.
+        // Drops after the lock: the system takes a millisecond for 32 MB.
         drop(surplus);
     }
 
     fn lock(&self) -> MutexGuard<'_, Stock> {
-        // No code that runs under this lock leaves the stock half changed, so a panic there spoils nothing.
+        // No code under this lock can panic between two changes, so a poisoned stock is valid.
         self.stock.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl Stock {
-    /// The smallest idle region that fits, of equal ones the warmest.
+    /// Removes and returns the smallest idle region that fits; among equal sizes the one dropped last.
     fn take(&mut self, size: usize) -> Option<Region> {
         let most = size.saturating_mul(MAX_SLACK);
-        let fits = |idle: &Idle| size <= idle.region.len() && idle.region.len() <= most;
+        let fits = |idle: &IdleRegion| size <= idle.region.len() && idle.region.len() <= most;
         let (index, _) = self
             .idle
             .iter()
@@ -148,8 +154,8 @@ impl Stock {
         Some(idle.region)
     }
 
-    /// Takes the oldest off until `size` more bytes may be kept.
-    fn make_room(&mut self, size: usize) -> Vec<Idle> {
+    /// Removes and returns the oldest regions until `size` more bytes fit the bound.
+    fn make_room(&mut self, size: usize) -> Vec<IdleRegion> {
         let mut excess = (self.idle_size + size).saturating_sub(self.max_idle);
         let mut count = 0;
         for idle in &self.idle {
@@ -164,7 +170,7 @@ impl Stock {
     }
 }
 
-/// Up to a quarter more than asked for, so that requests of nearly the same size share blocks.
+/// Rounds a size up by at most a quarter, so that requests of similar sizes share blocks.
 fn round(size: usize) -> Option<usize> {
     let size = size.max(MIN_SIZE);
     let step = 1 << (size.ilog2() - 2);
@@ -172,7 +178,7 @@ fn round(size: usize) -> Option<usize> {
 }
 
 impl Block {
-    /// Makes every page present.
+    /// Writes to every page, so that the system backs it.
     fn touch(&mut self) {
         const PAGE: usize = 4096;
         for byte in self.iter_mut().step_by(PAGE) {

@@ -1,5 +1,6 @@
-//! Memory straight from the system, whole pages, zeroed. The C library's allocator would keep freed regions of this
-//! size for itself or split them; here, what is dropped is gone.
+//! Memory from the system itself: whole pages, zeroed. Used on any thread by the recycler.
+//!
+//! The C library's allocator would keep or split freed regions of this size. A dropped region returns to the system.
 
 use std::ptr::NonNull;
 use std::slice;
@@ -8,14 +9,15 @@ use crate::OutOfMemory;
 #[cfg(unix)]
 use crate::prefer_huge_pages;
 
+/// Pages of the system.
 pub struct Region {
     start: NonNull<u8>,
     len: usize,
 }
 
-// SAFETY: a region is the only owner of its memory, which no thread-local state knows.
+// SAFETY: a region is the only owner of its memory, and no thread-local state refers to it.
 unsafe impl Send for Region {}
-// SAFETY: a shared region gives out shared slices only.
+// SAFETY: a shared region returns shared slices only.
 unsafe impl Sync for Region {}
 
 impl Region {
@@ -23,7 +25,7 @@ impl Region {
     pub fn new(len: usize) -> Result<Self, OutOfMemory> {
         let protection = libc::PROT_READ | libc::PROT_WRITE;
         let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS;
-        // SAFETY: a new mapping at an address of the system's choice touches nothing that exists.
+        // SAFETY: an anonymous mapping at an address that the system chooses changes no existing memory.
         let start = unsafe { libc::mmap(std::ptr::null_mut(), len, protection, flags, -1, 0) };
         if start == libc::MAP_FAILED {
             return Err(OutOfMemory { size: len });
@@ -37,7 +39,7 @@ impl Region {
     #[cfg(not(unix))]
     pub fn new(len: usize) -> Result<Self, OutOfMemory> {
         let layout = layout(len).ok_or(OutOfMemory { size: len })?;
-        // SAFETY: a region is never empty, so the layout is not.
+        // SAFETY: the size of the layout is not zero, as a region is never empty.
         let start = unsafe { std::alloc::alloc_zeroed(layout) };
         let start = NonNull::new(start).ok_or(OutOfMemory { size: len })?;
         Ok(Self { start, len })
@@ -48,12 +50,12 @@ impl Region {
     }
 
     pub fn as_slice(&self) -> &[u8] {
-        // SAFETY: `len` bytes that this region owns, initialised by the system or by an earlier user.
+        // SAFETY: `start` points to `len` bytes that this region owns and that the system has initialised.
         unsafe { slice::from_raw_parts(self.start.as_ptr(), self.len) }
     }
 
     pub fn as_mut_slice(&mut self) -> &mut [u8] {
-        // SAFETY: as above, and borrowed through `&mut self`.
+        // SAFETY: `start` points to `len` initialised bytes that this region owns; `&mut self` excludes other references.
         unsafe { slice::from_raw_parts_mut(self.start.as_ptr(), self.len) }
     }
 }
@@ -61,14 +63,14 @@ impl Region {
 impl Drop for Region {
     #[cfg(unix)]
     fn drop(&mut self) {
-        // SAFETY: the mapping that `new` made, whole; nothing borrows it any more.
+        // SAFETY: `start` and `len` are those of the mapping that `new` made; nothing borrows it any more.
         unsafe { libc::munmap(self.start.as_ptr().cast(), self.len) };
     }
 
     #[cfg(not(unix))]
     fn drop(&mut self) {
         let Some(layout) = layout(self.len) else { return };
-        // SAFETY: allocated by `new` with this layout.
+        // SAFETY: `new` allocated `start` with this layout.
         unsafe { std::alloc::dealloc(self.start.as_ptr(), layout) };
     }
 }

@@ -1,3 +1,5 @@
+//! Checks which blocks a recycler keeps, hands out and returns to the system.
+
 use std::thread;
 use std::time::Duration;
 

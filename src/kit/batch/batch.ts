@@ -1,17 +1,17 @@
-/** Items that are sent together: parts of pages, joined anew for each attempt. */
+/** Batch of items that are sent together: slices of pages, joined to a new body for each attempt. Runs on the JS thread and in tasks. */
 
-import { allocate, allocateNow, utf8Of, type Bytes } from '../../bytes.ts'
-import { OffloopError } from '../../errors.ts'
-import { lengthOf, setBytes } from '../../intrinsics.ts'
-import { joinPieces, joinPiecesSync, Pieces, unwrap } from '../../native.ts'
-import { run } from '../../pool.ts'
-import type { Queued } from '../../queue.ts'
+import { allocate, allocateNow, utf8Of, type Bytes } from '../../runtime/bytes.ts'
+import { OffloopError } from '../../runtime/errors.ts'
+import { lengthOf, setBytes } from '../../runtime/intrinsics.ts'
+import { joinPieces, joinPiecesSync, Pieces, unwrap } from '../../runtime/native.ts'
+import { run } from '../../runtime/pool.ts'
+import type { Queued } from '../../runtime/queue.ts'
 import type { Page } from './page.ts'
 
-/** Copying so much takes less of the thread than a task does. */
+/** Bodies below this size are joined on the JS thread: that costs less there than a task. */
 const AT_ONCE = 64 * 1024
 
-/** The bytes around the items. */
+/** Bytes around the items. */
 export interface Envelope {
   readonly open: Bytes
   readonly close: Bytes
@@ -21,7 +21,7 @@ export function envelopeOf(open: string, close: string): Envelope {
   return { open: utf8Of(open, allocate), close: utf8Of(close, allocate) }
 }
 
-/** Neighbours on a page. */
+/** Slice of a page: neighbouring items. */
 interface Piece {
   readonly page: Page
   readonly start: number
@@ -33,7 +33,7 @@ export class Batch implements Queued<Batch> {
   before: Batch | undefined
   after: Batch | undefined
   items = 0
-  /** Of its body. */
+  /** Bytes of the body. */
   size: number
   readonly pieces: Piece[] = []
   readonly #envelope: Envelope
@@ -43,7 +43,7 @@ export class Batch implements Queued<Batch> {
     this.size = lengthOf(envelope.open) + lengthOf(envelope.close)
   }
 
-  /** How large its body would be with an item of `size` bytes more. */
+  /** Returns the bytes of the body with one more item of `size` bytes. */
   sizeWith(size: number): number {
     return this.size + size + (this.items === 0 ? 0 : 1)
   }
@@ -54,13 +54,15 @@ export class Batch implements Queued<Batch> {
     this.size = this.sizeWith(end - start)
     this.items += 1
     const last = this.pieces.at(-1)
-    if (last?.page === page && last.end + 1 === start) {
-      last.end = end
-      last.items += 1
-    } else this.pieces.push({ page, start, end, items: 1 })
+    if (last?.page !== page || last.end + 1 !== start) {
+      this.pieces.push({ page, start, end, items: 1 })
+      return
+    }
+    last.end = end
+    last.items += 1
   }
 
-  /** Memory that nobody else has: whatever became of that of the attempt before. */
+  /** Makes a body in memory of its own: `send` may still use the body of an earlier attempt. */
   async body(): Promise<Bytes> {
     const { open, close } = this.#envelope
     const { size } = this
@@ -72,7 +74,7 @@ export class Batch implements Queued<Batch> {
     setBytes(out, close, size - lengthOf(close))
     const offset = lengthOf(open)
     const joined = isSmall ? joinPiecesSync(pieces, out, offset) : await run(() => joinPieces(pieces, out, offset))
-    // What was in that memory before is nobody's to see.
+    // A gap would show earlier contents of the memory.
     if (offset + unwrap(joined) + lengthOf(close) !== size)
       throw new OffloopError('ERR_OFFLOOP_INTERNAL', 'a body has gaps')
     return out

@@ -1,26 +1,27 @@
-/** Cuts printed pages into batches, by what their items really take. */
+/** Cuts printed pages into batches by the sizes of their items. Runs on the JS thread; the batcher calls it. */
 
-import { isTooLarge, OffloopError } from '../../errors.ts'
+import { isTooLarge, OffloopError } from '../../runtime/errors.ts'
 import { Batch, type Envelope } from './batch.ts'
 import type { Ledger } from './ledger.ts'
 import type { Page } from './page.ts'
 
-export interface Limits {
+/** Bounds of batches and items. */
+export interface CutterConfig {
   readonly maxBatchBytes: number
   readonly maxItemBytes: number
   readonly maxBatchItems: number
 }
 
 export class Cutter {
-  readonly #limits: Limits
+  readonly #config: CutterConfig
   readonly #envelope: Envelope
   readonly #ledger: Ledger
   readonly #push: (batch: Batch) => void
-  /** With room for more. */
+  /** The batch that has room for more items. */
   #batch: Batch | undefined
 
-  constructor(limits: Limits, envelope: Envelope, ledger: Ledger, push: (batch: Batch) => void) {
-    this.#limits = limits
+  constructor(config: CutterConfig, envelope: Envelope, ledger: Ledger, push: (batch: Batch) => void) {
+    this.#config = config
     this.#envelope = envelope
     this.#ledger = ledger
     this.#push = push
@@ -29,11 +30,11 @@ export class Cutter {
   take(page: Page): void {
     if (page.failure === undefined) for (let index = 0; index < page.length; index += 1) this.#takeItem(page, index)
     else if (0 < page.length) this.#drop(page, page.length, page.failure.error)
-    if (page.lost !== undefined) this.#drop(page, 1, page.lost.error)
+    if (page.overflow !== undefined) this.#drop(page, 1, page.overflow.error)
     if (page.isDue) this.end()
   }
 
-  /** Sends what is there, without waiting for more. */
+  /** Sends the open batch without waiting for more items. */
   end(): void {
     const batch = this.#batch
     this.#batch = undefined
@@ -41,7 +42,7 @@ export class Cutter {
   }
 
   #takeItem(page: Page, index: number): void {
-    const { maxBatchBytes, maxItemBytes, maxBatchItems } = this.#limits
+    const { maxBatchBytes, maxItemBytes, maxBatchItems } = this.#config
     const size = page.endOf(index) - page.startOf(index)
     if (maxItemBytes < size) {
       const message = `an item of ${size} bytes is larger than maxItemBytes, ${maxItemBytes}`

@@ -1,8 +1,7 @@
-/** What became of the items of a batcher: counts, reports of those that are dropped, and who waits for the rest. */
+/** Ledger of a batcher: counts of its items, reports of dropped ones, flushes that wait. Lives on the JS thread. */
 
 import { setImmediate } from 'node:timers'
-import { inspect } from 'node:util'
-import { isError } from '../../intrinsics.ts'
+import { warn } from '../warn.ts'
 
 const { queueMicrotask: soon } = globalThis
 
@@ -12,7 +11,7 @@ export interface Drop {
   readonly error?: unknown
 }
 
-/** Of an item, which came to a page or did not. */
+/** Refusal of one item. `page` is absent if the item reached no page. */
 export interface Refusal extends Omit<Drop, 'items'> {
   readonly page?: number | undefined
 }
@@ -20,45 +19,45 @@ export interface Refusal extends Omit<Drop, 'items'> {
 export type OnDrop = ((drop: Drop) => void) | undefined
 
 export class Ledger {
-  /** Items, the refused ones as well. */
+  /** Items added, including refused ones. */
   added = 0
   sent = 0
   dropped = 0
   retries = 0
-  /** Held: captured items, pages, bodies on their way. */
+  /** Bytes held: captured items, pages, bodies being sent. */
   bytes = 0
-  readonly #reports: Reports
-  readonly #flushes = new Set<Flush>()
+  readonly #reports: DropReports
+  readonly #flushes = new Set<BatcherFlush>()
 
   constructor(onDrop: OnDrop) {
-    this.#reports = new Reports(onDrop)
+    this.#reports = new DropReports(onDrop)
   }
 
   get queued(): number {
     return this.added - this.sent - this.dropped
   }
 
-  /** An item is dropped at once, and reported before this returns. False. */
+  /** Counts an item as dropped and reports it before returning false. */
   refuse({ page = Infinity, ...drop }: Refusal): false {
     this.settle('dropped', 1, page)
-    this.#reports.tell({ ...drop, items: 1 })
+    this.#reports.reportNow({ ...drop, items: 1 })
     return false
   }
 
-  /** Items are dropped, of which `settle` is told as well: it is reported when none of our own code is under way. */
+  /** Reports dropped items once no code of the batcher is running. `settle` counts them. */
   report(drop: Drop): void {
     this.#reports.add(drop)
   }
 
-  /** Items of a page are sent or dropped. */
+  /** Counts items of a page as sent or dropped, for the batcher and for its flushes. */
   settle(how: 'sent' | 'dropped', items: number, page: number): void {
     this[how] += items
     for (const flush of this.#flushes) if (page <= flush.page) flush.count(how, items)
   }
 
-  /** Settles when all items of pages up to that one have. */
-  waitFor(page: number, onProgress: ((left: number) => void) | undefined): Flush {
-    const flush = new Flush(page, this.queued, onProgress)
+  /** Starts a flush: it ends when all items of pages up to `page` are sent or dropped. */
+  waitFor(page: number, onProgress: ((left: number) => void) | undefined): BatcherFlush {
+    const flush = new BatcherFlush(page, this.queued, onProgress)
     this.#flushes.add(flush)
     void flush.ended.then(
       () => this.#flushes.delete(flush),
@@ -68,22 +67,22 @@ export class Ledger {
   }
 }
 
-export interface Flushed {
+export interface BatcherFlushCounts {
   readonly sent: number
   readonly dropped: number
   readonly pending: number
 }
 
-/** Waits for items. Whoever is told of it is told when none of our own code is under way. */
-export class Flush {
+/** A caller that waits for items. Its listener is called once no code of the batcher is running. */
+export class BatcherFlush {
   readonly page: number
-  readonly ended: Promise<Flushed>
-  #resolve: (flushed: Flushed) => void = () => {}
+  readonly ended: Promise<BatcherFlushCounts>
+  #resolve: (counts: BatcherFlushCounts) => void = () => {}
   #reject: (error: unknown) => void = () => {}
   readonly #onProgress: ((left: number) => void) | undefined
   readonly #counts = { sent: 0, dropped: 0 }
   #left: number
-  #isTelling = false
+  #isNotifying = false
 
   constructor(page: number, left: number, onProgress: ((left: number) => void) | undefined) {
     this.page = page
@@ -99,18 +98,18 @@ export class Flush {
   count(how: 'sent' | 'dropped', items: number): void {
     this.#counts[how] += items
     this.#left -= items
-    if (this.#isTelling) return
-    this.#isTelling = true
-    soon(() => this.#tell())
+    if (this.#isNotifying) return
+    this.#isNotifying = true
+    soon(() => this.#notify())
   }
 
-  /** With what is left still pending. */
+  /** Ends the flush. Items that are left count as pending. */
   end(): void {
     this.#resolve({ ...this.#counts, pending: this.#left })
   }
 
-  #tell(): void {
-    this.#isTelling = false
+  #notify(): void {
+    this.#isNotifying = false
     const left = this.#left
     try {
       this.#onProgress?.(left)
@@ -122,24 +121,24 @@ export class Flush {
 }
 
 /**
- * Tells `onDrop`. What it adds itself and is refused is told in a later turn, so that one that does so each time holds
- * neither the stack nor the loop. What it throws is told as a warning, once.
+ * Calls `onDrop`. If `onDrop` adds items that are refused, they are reported in a later turn: an `onDrop` that always adds
+ * neither overflows the stack nor blocks the event loop. The first error that it throws becomes a process warning.
  */
-class Reports {
+class DropReports {
   readonly #onDrop: OnDrop
   #waiting: Drop[] = []
   #isScheduled = false
-  #isTelling = false
+  #isCalling = false
   #hasWarned = false
 
   constructor(onDrop: OnDrop) {
     this.#onDrop = onDrop
   }
 
-  /** At once. */
-  tell(drop: Drop): void {
-    if (this.#isTelling) this.add(drop)
-    else this.#tell(drop)
+  /** Reports before returning, unless `onDrop` is running. */
+  reportNow(drop: Drop): void {
+    if (this.#isCalling) this.add(drop)
+    else this.#call(drop)
   }
 
   add(drop: Drop): void {
@@ -147,29 +146,25 @@ class Reports {
     this.#waiting.push(drop)
     if (this.#isScheduled) return
     this.#isScheduled = true
-    if (!this.#isTelling) soon(() => this.#tellAll())
-    else setImmediate(() => this.#tellAll()).unref()
+    if (!this.#isCalling) soon(() => this.#callAll())
+    else setImmediate(() => this.#callAll()).unref()
   }
 
-  #tellAll(): void {
+  #callAll(): void {
     const waiting = this.#waiting
     this.#waiting = []
     this.#isScheduled = false
-    for (const drop of waiting) this.#tell(drop)
+    for (const drop of waiting) this.#call(drop)
   }
 
-  #tell(drop: Drop): void {
-    this.#isTelling = true
+  #call(drop: Drop): void {
+    this.#isCalling = true
     try {
       this.#onDrop?.(drop)
     } catch (error) {
-      if (!this.#hasWarned) soon(() => warn(error))
+      if (!this.#hasWarned) soon(() => warn(error, 'onDrop of a batcher threw '))
       this.#hasWarned = true
     }
-    this.#isTelling = false
+    this.#isCalling = false
   }
-}
-
-function warn(error: unknown): void {
-  process.emitWarning(isError(error) ? error : `onDrop of a batcher threw ${inspect(error)}`)
 }

@@ -1,12 +1,19 @@
-/** Items captured one after the other on a sheet, and then their JSON, until all of them are sent or dropped. */
+/** Page of a batcher: captured items, then their JSON. Captured on the JS thread, printed by a task; the batcher calls it. */
 
-import { allocate, type Bytes } from '../../bytes.ts'
-import { isTooLarge } from '../../errors.ts'
-import { bufferOf } from '../../intrinsics.ts'
-import { PrintedPage, printPage, printPageSync, unwrap, type Failure } from '../../native.ts'
-import { releaseWhenIdle, run } from '../../pool.ts'
-import type { Queued } from '../../queue.ts'
-import type { Sheet } from '../../sheet.ts'
+import { allocate, type Bytes } from '../../runtime/bytes.ts'
+import { isTooLarge } from '../../runtime/errors.ts'
+import { bufferOf } from '../../runtime/intrinsics.ts'
+import {
+  PrintedPage,
+  printPage,
+  printPageSync,
+  unwrap,
+  type Failure,
+  type PrintPageInput,
+} from '../../runtime/native.ts'
+import { releaseWhenIdle, run } from '../../runtime/pool.ts'
+import type { Queued } from '../../runtime/queue.ts'
+import type { RowBuffer } from '../../encode/row-buffer.ts'
 import type { Ledger } from './ledger.ts'
 
 const { Float64Array: Doubles } = globalThis
@@ -14,143 +21,143 @@ const { Float64Array: Doubles } = globalThis
 export class Page implements Queued<Page> {
   before: Page | undefined
   after: Page | undefined
-  /** Of all pages of a batcher, in order. */
+  /** Number of the page: 1 for the first page of a batcher. */
   readonly number: number
-  /** Its items, and those before, are to leave without waiting for more. */
+  /** Its items, and all earlier ones, are sent without waiting for more. */
   isDue = false
-  /** It takes no more items, and is printed as soon as none is being captured. */
+  /** The page takes no more items. It is printed as soon as no item is being captured. */
   isClosed = false
-  /** It is printed, or why it cannot be is known. */
+  /** The page is printed, or has failed. */
   isPrinted = false
   failure: { readonly error: unknown } | undefined
-  /** Why there was no memory for one more item, the last, which is not counted any more. */
-  lost: { readonly error: unknown } | undefined
+  /** Why the last item was dropped: there was no memory for it. `length` does not count it. */
+  overflow: { readonly error: unknown } | undefined
   readonly native: PrintedPage = new PrintedPage()
   readonly #ledger: Ledger
-  /** Until it is printed. */
-  #sheet: Sheet | undefined
+  /** Captured items; undefined once the page is printed. */
+  #rowBuffer: RowBuffer | undefined
   #length = 0
-  /** Items neither sent nor dropped. */
+  /** Number of items that are neither sent nor dropped. */
   #left = 0
   #ends: Float64Array = new Doubles(0)
-  /** What it holds of `ledger.bytes`. */
-  #held = 0
+  /** Bytes of this page that `ledger.bytes` counts. */
+  #countedBytes = 0
 
-  constructor(number: number, sheet: Sheet, ledger: Ledger) {
+  constructor(number: number, rowBuffer: RowBuffer, ledger: Ledger) {
     this.number = number
-    this.#sheet = sheet
+    this.#rowBuffer = rowBuffer
     this.#ledger = ledger
   }
 
-  /** How many items there are. */
+  /** Number of items. */
   get length(): number {
-    return this.#sheet?.length ?? this.#length
+    return this.#rowBuffer?.length ?? this.#length
   }
 
-  /** About how many bytes they become; or how many they are. */
+  /** Bytes of the JSON: an estimate until the page is printed. */
   get size(): number {
-    return this.#sheet?.size ?? this.#held
+    return this.#rowBuffer?.size ?? this.#countedBytes
   }
 
-  /** An item is being captured: its code may add others, which cannot go on the same page. */
+  /** An item is being captured. Items that its code adds go to another page. */
   get isBusy(): boolean {
-    return this.#sheet?.isBusy ?? false
+    return this.#rowBuffer?.isBusy ?? false
   }
 
-  /** False where more than `most` bytes would be held with it. Throws what its capture throws. */
+  /** Captures an item. Returns false, and drops it, if the batcher would hold more than `most` bytes. Throws what capturing throws. */
   add(item: unknown, most: number): boolean {
-    const sheet = this.#open()
-    sheet.add(item)
-    const size = this.#ledger.bytes - this.#held + sheet.size
-    if (most < size) sheet.undo()
-    this.#hold(sheet.size)
+    const rowBuffer = this.#open()
+    rowBuffer.add(item)
+    const size = this.#ledger.bytes - this.#countedBytes + rowBuffer.size
+    if (most < size) rowBuffer.undo()
+    this.#count(rowBuffer.size)
     return size <= most
   }
 
-  /** If that takes less of the thread than a task would. Never throws. */
-  printAtOnce(): boolean {
-    const sheet = this.#open()
-    if (!sheet.isCheap) return false
+  /** Prints the page on the JS thread, if that costs less than a task. Returns whether it did. Never throws. */
+  printNow(): boolean {
+    const rowBuffer = this.#open()
+    if (!rowBuffer.isCheap) return false
     try {
-      const { lexicon, layout } = sheet
-      const ends = endsOf(sheet)
-      this.#keep(printPageSync(this.native, sheet.finish(), lexicon, layout, sheet.expectedSize, ends), ends)
+      const input = this.#finish(rowBuffer)
+      this.#keep(printPageSync(input), input.ends)
     } catch (error) {
       this.failure = { error }
     }
-    this.#end(sheet)
+    this.#end(rowBuffer)
     return true
   }
 
-  /** By a task. Never rejects. */
+  /** Prints the page in a task. Never rejects. */
   async print(): Promise<void> {
-    const sheet = this.#open()
+    const rowBuffer = this.#open()
     try {
-      await this.#print(sheet).catch((error: unknown) => this.#printOthers(sheet, error))
+      await this.#print(rowBuffer).catch((error: unknown) => this.#printWithoutLast(rowBuffer, error))
     } catch (error) {
       this.failure = { error }
     }
-    this.#end(sheet)
+    this.#end(rowBuffer)
   }
 
-  /** Where the JSON of an item begins. */
+  /** Offset at which the JSON of an item begins. */
   startOf(index: number): number {
     return index === 0 ? 0 : this.endOf(index - 1) + 1
   }
 
-  /** Where it ends: before the comma behind it. */
+  /** Offset at which the JSON of an item ends: that of the comma behind it. */
   endOf(index: number): number {
     return this.#ends[index] ?? 0
   }
 
-  /** So many more of its items are sent or dropped. */
+  /** Notes that `items` more of its items are sent or dropped. Releases the memory with the last of them. */
   settle(items: number): void {
     this.#left -= items
     if (0 < this.#left) return
     this.native.release()
-    this.#hold(0)
+    this.#count(0)
   }
 
-  async #print(sheet: Sheet): Promise<void> {
-    const { lexicon, layout } = sheet
-    const ends = endsOf(sheet)
-    const parts = sheet.finish()
-    this.#keep(await run(() => printPage(this.native, parts, lexicon, layout, sheet.expectedSize, ends)), ends)
+  async #print(rowBuffer: RowBuffer): Promise<void> {
+    const input = this.#finish(rowBuffer)
+    this.#keep(await run(() => printPage(input)), input.ends)
   }
 
-  /** Without the last one: a page is closed when it has become large, so that is the one that may be. */
-  async #printOthers(sheet: Sheet, error: unknown): Promise<void> {
-    if (!isTooLarge(error) || sheet.length < 2 || !sheet.undo()) throw error
-    this.lost = { error }
-    await this.#print(sheet)
+  #finish(rowBuffer: RowBuffer): PrintPageInput & { readonly ends: Bytes } {
+    const { lexicon, layout, length } = rowBuffer
+    const ends = allocate(length * Doubles.BYTES_PER_ELEMENT)
+    const tape = rowBuffer.finish()
+    return { page: this.native, tape, lexicon, layout, size: rowBuffer.expectedSize, ends }
   }
 
-  #open(): Sheet {
-    if (this.#sheet === undefined) throw new Error('the page is printed')
-    return this.#sheet
+  /** Prints the page without its last item. A page is closed when it has become large, so only the last item can be too large. */
+  async #printWithoutLast(rowBuffer: RowBuffer, error: unknown): Promise<void> {
+    if (!isTooLarge(error) || rowBuffer.length < 2 || !rowBuffer.undo()) throw error
+    this.overflow = { error }
+    await this.#print(rowBuffer)
+  }
+
+  #open(): RowBuffer {
+    if (this.#rowBuffer === undefined) throw new Error('the page is printed')
+    return this.#rowBuffer
   }
 
   #keep(size: number | Failure, ends: Bytes): void {
-    this.#hold(unwrap(size))
+    this.#count(unwrap(size))
     this.#ends = new Doubles(bufferOf(ends))
   }
 
-  #end(sheet: Sheet): void {
-    this.#length = sheet.length
-    this.#left = sheet.length + (this.lost === undefined ? 0 : 1)
-    this.#sheet = undefined
+  #end(rowBuffer: RowBuffer): void {
+    this.#length = rowBuffer.length
+    this.#left = rowBuffer.length + (this.overflow === undefined ? 0 : 1)
+    this.#rowBuffer = undefined
     this.isPrinted = true
     if (this.#left === 0) this.settle(0)
-    sheet.release()
+    rowBuffer.release()
     releaseWhenIdle()
   }
 
-  #hold(bytes: number): void {
-    this.#ledger.bytes += bytes - this.#held
-    this.#held = bytes
+  #count(bytes: number): void {
+    this.#ledger.bytes += bytes - this.#countedBytes
+    this.#countedBytes = bytes
   }
-}
-
-function endsOf({ length }: Sheet): Bytes {
-  return allocate(length * Doubles.BYTES_PER_ELEMENT)
 }

@@ -1,8 +1,8 @@
-/** Sends batches, so many at once, each until it arrives or is given up. */
+/** Sends batches with retries, a bounded number at once. Runs on the JS thread; the batcher calls it. */
 
-import type { Bytes } from '../../bytes.ts'
-import { leastOf, lengthOf, random } from '../../intrinsics.ts'
-import { Queue } from '../../queue.ts'
+import type { Bytes } from '../../runtime/bytes.ts'
+import { leastOf, lengthOf, random } from '../../runtime/intrinsics.ts'
+import { Queue } from '../../runtime/queue.ts'
 import type { Batch } from './batch.ts'
 import type { Ledger } from './ledger.ts'
 import type { Timers } from './timers.ts'
@@ -12,29 +12,30 @@ export type Send = (
   info: { readonly items: number; readonly attempt: number; readonly signal: AbortSignal },
 ) => Promise<unknown>
 
-export interface Retry {
+/** Exponential backoff with full jitter. */
+export interface RetryConfig {
   readonly attempts: number
   readonly baseMs: number
   readonly maxMs: number
   readonly when?: ((error: unknown) => boolean) | undefined
 }
 
-export interface Delivery {
+export interface SenderConfig {
   readonly send: Send
   readonly concurrency: number
   readonly sendTimeoutMs: number
-  readonly retry: Retry
+  readonly retry: RetryConfig
 }
 
 export class Sender {
-  readonly #rules: Delivery
+  readonly #config: SenderConfig
   readonly #ledger: Ledger
   readonly #timers: Timers
   readonly #waiting = new Queue<Batch>()
   #active = 0
 
-  constructor(rules: Delivery, ledger: Ledger, timers: Timers) {
-    this.#rules = rules
+  constructor(config: SenderConfig, ledger: Ledger, timers: Timers) {
+    this.#config = config
     this.#ledger = ledger
     this.#timers = timers
   }
@@ -46,14 +47,14 @@ export class Sender {
 
   #start(): void {
     for (let batch = this.#waiting.first; batch !== undefined; batch = this.#waiting.first) {
-      if (this.#active === this.#rules.concurrency) return
+      if (this.#active === this.#config.concurrency) return
       this.#waiting.remove(batch)
       this.#active += 1
       void this.#deliver(batch)
     }
   }
 
-  /** Never rejects. One that waits for its next attempt keeps its place: a server that is down is not asked by others meanwhile. */
+  /** Sends one batch. Never rejects. A batch that waits for its next attempt still counts as active, so that a server that is down gets no others. */
   async #deliver(batch: Batch): Promise<void> {
     const failure = await this.#tryAll(batch)
     if (failure !== undefined) this.#ledger.report({ reason: 'rejected', items: batch.items, error: failure.error })
@@ -65,29 +66,29 @@ export class Sender {
     this.#start()
   }
 
-  /** Why none of its attempts succeeded, if none did. */
+  /** Attempts to send until an attempt succeeds or none is left. Returns the error of the last attempt, if none succeeded. */
   async #tryAll(batch: Batch): Promise<{ readonly error: unknown } | undefined> {
-    const { attempts, baseMs, maxMs } = this.#rules.retry
+    const { attempts } = this.#config.retry
     for (let attempt = 1; ; attempt += 1) {
       try {
-        // oxlint-disable-next-line no-await-in-loop
+        // oxlint-disable-next-line no-await-in-loop -- attempts come one after the other
         await this.#try(batch, attempt)
         return undefined
       } catch (error) {
-        if (attempts <= attempt || !this.#isWorthwhile(error)) return { error }
+        if (attempts <= attempt || !this.#isRetried(error)) return { error }
       }
       this.#ledger.retries += 1
-      // oxlint-disable-next-line no-await-in-loop
-      await this.#timers.wait(random() * leastOf(maxMs, baseMs * 2 ** (attempt - 1)))
+      // oxlint-disable-next-line no-await-in-loop -- the next attempt waits
+      await this.#timers.wait(backoffMs(this.#config.retry, attempt))
     }
   }
 
-  #isWorthwhile(error: unknown): boolean {
-    const { when } = this.#rules.retry
+  #isRetried(error: unknown): boolean {
+    const { when } = this.#config.retry
     try {
       return when === undefined || when(error)
     } catch {
-      // One that cannot say is not asked again.
+      // A `when` that throws means no.
       return false
     }
   }
@@ -103,9 +104,9 @@ export class Sender {
     }
   }
 
-  /** What comes after it has settled is ignored. */
+  /** Calls `send`. Settles with its promise, or rejects at the timeout; a later result is ignored. */
   async #send(body: Bytes, items: number, attempt: number): Promise<void> {
-    const { send, sendTimeoutMs } = this.#rules
+    const { send, sendTimeoutMs } = this.#config
     const controller = new AbortController()
     let stop: (() => void) | undefined
     try {
@@ -115,11 +116,16 @@ export class Sender {
           reject(error)
           controller.abort(error)
         })
-        // Not `resolve(promise)`: a promise that waits for another can no longer be rejected.
+        // A promise that was resolved with another promise could no longer be rejected by the timeout.
         Promise.resolve(send(body, { items, attempt, signal: controller.signal })).then(resolve, reject)
       })
     } finally {
       stop?.()
     }
   }
+}
+
+/** Returns a random delay of at most `baseMs` doubled for each attempt after the first, and at most `maxMs`. */
+function backoffMs({ baseMs, maxMs }: RetryConfig, attempt: number): number {
+  return random() * leastOf(maxMs, baseMs * 2 ** (attempt - 1))
 }

@@ -1,4 +1,4 @@
-/** Timers that keep the process alive only while somebody waits for what they lead to. */
+/** Timers that keep the process alive only while a flush waits for them. Run on the JS thread; the batcher and its sender use them. */
 
 import { clearTimeout, setTimeout } from 'node:timers'
 
@@ -6,7 +6,7 @@ export class Timers {
   readonly #running = new Set<NodeJS.Timeout>()
   #holds = 0
 
-  /** Calls back once, unless the function it returns is called before. */
+  /** Calls `callback` once after `milliseconds`. Returns a function that cancels that. */
   start(milliseconds: number, callback: () => void): () => void {
     const timer = setTimeout(() => {
       this.#running.delete(timer)
@@ -26,7 +26,7 @@ export class Timers {
     })
   }
 
-  /** From now on they keep the process alive, until as many calls of `release` have come. */
+  /** Makes the timers keep the process alive, until `release` was called as often. */
   hold(): void {
     this.#holds += 1
     if (this.#holds === 1) for (const timer of this.#running) timer.ref()

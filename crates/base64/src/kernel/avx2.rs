@@ -1,48 +1,56 @@
-//! 32 characters at a time, after Muła and Lemire, "Faster Base64 Encoding and Decoding Using AVX2 Instructions" (2018).
+//! Moves 32 characters at a time with AVX2, after Muła and Lemire, "Faster Base64 Encoding and Decoding Using AVX2
+//! Instructions" (2018). On any thread; `mod.rs` calls it.
 
 #[allow(clippy::wildcard_imports, reason = "intrinsics")]
 use std::arch::x86_64::*;
 
-use super::{Progress, rewind, scalar};
+use super::stage::ValueStage;
+use super::{KernelAdvance, rewind, scalar};
 use crate::Alphabet;
 use crate::alphabet::Charset;
 
-/// Characters that a step reads, bytes that it makes, and how many characters must follow it: its store writes 32 bytes
-/// for 24, and the 12 characters behind it own the 8 spilled ones.
+/// Characters that a step reads.
 const STEP: usize = 32;
+/// Bytes that a step makes.
 const STEP_BYTES: usize = 24;
+/// Characters that must follow a step: its store writes 8 bytes too many, for which they have room.
 const SPILL: usize = 12;
 
-pub fn is_supported() -> bool {
-    is_x86_feature_detected!("avx2") && is_x86_feature_detected!("popcnt")
-}
-
+/// Decodes; see [`super::Base64Kernel::decode`].
+///
 /// # Safety
-/// As [`super::Kernel::decode`], on a machine that [`is_supported`].
+/// The conditions of [`super::Base64Kernel::decode`] hold, and the machine has the features below.
 #[target_feature(enable = "avx2,popcnt")]
-pub unsafe fn decode(src: *const u8, len: usize, dst: *mut u8, charset: Charset) -> Progress {
-    // SAFETY: the caller's promise.
+pub unsafe fn decode(src: *const u8, len: usize, dst: *mut u8, charset: Charset) -> KernelAdvance {
+    // SAFETY: the caller meets the conditions of this function.
     let clean = unsafe { decode_clean(src, len, dst, charset) };
     let (mut read, mut written) = (clean.read, clean.written);
     if STEP + SPILL <= len - read {
-        // SAFETY: what is left of both.
+        // SAFETY: the rest of both ranges, which meets the same conditions.
         let rest = unsafe {
             decode_skipping(src.wrapping_add(read), len - read, dst.wrapping_add(written), charset)
         };
         read += rest.read;
         written += rest.written;
     }
-    // SAFETY: what is left of both.
+    // SAFETY: the rest of both ranges, which meets the same conditions.
     let rest = unsafe {
         scalar::decode(src.wrapping_add(read), len - read, dst.wrapping_add(written), charset)
     };
-    Progress { read: read + rest.read, written: written + rest.written }
+    KernelAdvance { read: read + rest.read, written: written + rest.written }
 }
 
+/// Decodes while all characters are data.
+///
 /// # Safety
-/// As [`decode`].
+/// The conditions of [`decode`] hold.
 #[target_feature(enable = "avx2")]
-unsafe fn decode_clean(src: *const u8, len: usize, dst: *mut u8, charset: Charset) -> Progress {
+unsafe fn decode_clean(
+    src: *const u8,
+    len: usize,
+    dst: *mut u8,
+    charset: Charset,
+) -> KernelAdvance {
     let (mut read, mut written) = (0, 0);
     while STEP + SPILL <= len - read {
         // SAFETY: 32 characters are left.
@@ -52,22 +60,27 @@ unsafe fn decode_clean(src: *const u8, len: usize, dst: *mut u8, charset: Charse
             break;
         }
         let bytes = pack(values);
-        // SAFETY: 44 characters have room for 33 bytes. In place, what is overwritten has been loaded.
+        // SAFETY: 44 characters have room for 33 bytes. In place, the overwritten characters have been loaded.
         unsafe { _mm256_storeu_si256(dst.wrapping_add(written).cast(), bytes) };
         read += STEP;
         written += STEP_BYTES;
     }
-    Progress { read, written }
+    KernelAdvance { read, written }
 }
 
-/// The values of data characters are pushed together on a stage, which is emptied when it is full.
+/// Decodes and skips. Pushes the values of data characters together on a stage, and empties the stage when it is full.
 ///
 /// # Safety
-/// As [`decode`].
+/// The conditions of [`decode`] hold.
 #[target_feature(enable = "avx2,popcnt")]
-unsafe fn decode_skipping(src: *const u8, len: usize, dst: *mut u8, charset: Charset) -> Progress {
+unsafe fn decode_skipping(
+    src: *const u8,
+    len: usize,
+    dst: *mut u8,
+    charset: Charset,
+) -> KernelAdvance {
     let room = len / 4 * 3;
-    let mut stage = Stage::new();
+    let mut stage = Avx2Stage::new();
     let (mut read, mut written, mut stopped) = (0, 0, false);
     while STEP <= len - read && !stopped {
         while STEP <= len - read && !stopped && !stage.is_full() {
@@ -83,11 +96,11 @@ unsafe fn decode_skipping(src: *const u8, len: usize, dst: *mut u8, charset: Cha
             }
         }
         let mut step = 0;
-        // A store writes 32 bytes for 24. Where the last of them have no room, the characters are left to others.
+        // A store writes 32 bytes for 24. If the last 8 have no room, the scalar kernel does the rest.
         while STEP * (step + 1) <= stage.len && written + STEP <= room {
             let bytes = pack(load(stage.step(step)));
-            // SAFETY: `written + 32 <= room`. In place: at least 32 data characters have been loaded that make these
-            // bytes, so 3/4 of the ones before, and 32, ends at or before the last of them.
+            // SAFETY: `written + 32 <= room`. In place: all characters of the bytes before, and at least 32 more, have
+            // been loaded, and 3/4 of the former plus 32 ends at or before the last of them.
             unsafe { _mm256_storeu_si256(dst.wrapping_add(written).cast(), bytes) };
             written += STEP_BYTES;
             step += 1;
@@ -95,28 +108,28 @@ unsafe fn decode_skipping(src: *const u8, len: usize, dst: *mut u8, charset: Cha
         stage.keep_from(step);
         stopped |= STEP <= stage.len;
     }
-    // SAFETY: the data characters on the stage lie before `read`.
+    // SAFETY: `src` is readable up to `read`.
     let read = unsafe { rewind(src, read, stage.len, charset) };
-    Progress { read, written }
+    KernelAdvance { read, written }
 }
 
-/// Large enough that what is loaded was stored long before: a load that meets several recent stores stalls.
+/// Steps of a stage. A load stalls if it meets several recent stores; with 32 steps the stores are old.
 const STAGED_STEPS: usize = 32;
 
-type Stage = super::stage::Stage<STEP, { STAGED_STEPS + 1 }>;
+type Avx2Stage = ValueStage<STEP, { STAGED_STEPS + 1 }>;
 
-/// Adds the values that are not foreign. The stage must not be full.
+/// Adds the values that are not foreign to a stage that is not full.
 #[target_feature(enable = "avx2,popcnt")]
-fn push(stage: &mut Stage, values: __m256i, foreign: u32) {
+fn push(stage: &mut Avx2Stage, values: __m256i, foreign: u32) {
     debug_assert!(!stage.is_full());
     let lower = _mm256_castsi256_si128(values);
     let upper = _mm256_extracti128_si256::<1>(values);
     let quarters = [lower, _mm_srli_si128::<8>(lower), upper, _mm_srli_si128::<8>(upper)];
-    // A copy, since the stores might alias the field.
+    // A local copy: the compiler cannot know that the stores do not change the field.
     let mut len = stage.len;
     for (quarter, foreign) in quarters.into_iter().zip(foreign.to_le_bytes()) {
         let kept = _mm_shuffle_epi8(quarter, order_of(foreign));
-        // SAFETY: four times eight bytes are a step, which has room on a stage that is not full.
+        // SAFETY: a stage that is not full has room for a step, which is four times eight bytes.
         unsafe { _mm_storel_epi64(stage.place(len).cast(), kept) };
         len += foreign.count_zeros() as usize;
     }
@@ -125,16 +138,16 @@ fn push(stage: &mut Stage, values: __m256i, foreign: u32) {
 
 #[target_feature(enable = "avx2")]
 fn load(step: &[u8; STEP]) -> __m256i {
-    // SAFETY: 32 bytes.
+    // SAFETY: `step` has 32 bytes.
     unsafe { _mm256_loadu_si256(step.as_ptr().cast()) }
 }
 
-/// Moves the bytes of eight that are not foreign to the front.
+/// Returns the shuffle that moves those of eight bytes that are not foreign to the front.
 #[target_feature(enable = "avx2")]
 #[allow(clippy::indexing_slicing, reason = "a byte always indexes a table of 256")]
 fn order_of(foreign: u8) -> __m128i {
     let order = &ORDERS[usize::from(foreign)];
-    // SAFETY: eight bytes.
+    // SAFETY: `order` has eight bytes.
     unsafe { _mm_loadl_epi64(order.as_ptr().cast()) }
 }
 
@@ -158,7 +171,7 @@ static ORDERS: [[u8; 8]; 256] = {
     orders
 };
 
-/// The values of 32 characters, and which of them are foreign and have none.
+/// Returns the values of 32 characters, and which of them are foreign.
 #[target_feature(enable = "avx2")]
 fn values_of(characters: __m256i, charset: Charset) -> (__m256i, __m256i) {
     match charset {
@@ -173,8 +186,10 @@ fn values_of(characters: __m256i, charset: Charset) -> (__m256i, __m256i) {
     }
 }
 
-/// A character is data if the bit sets of its low and its high half do not meet; `rolls` is what its high half (and
-/// being '/') adds to turn it into its value.
+/// Returns the values in the standard alphabet, and which characters are foreign.
+///
+/// A character is data if the bit sets of its low and its high half share no bit. Its high half, and whether it is `/`,
+/// index `rolls`; adding that entry turns the character into its value.
 #[target_feature(enable = "avx2")]
 fn standard_values_of(characters: __m256i) -> (__m256i, __m256i) {
     let sets_of_low = twice(_mm_setr_epi8(
@@ -199,20 +214,20 @@ fn standard_values_of(characters: __m256i) -> (__m256i, __m256i) {
     (_mm256_add_epi8(characters, roll), foreign)
 }
 
-/// Which characters are skipped if they are foreign.
+/// Returns which characters are skipped if they are foreign.
 #[target_feature(enable = "avx2")]
 fn skipped_of(characters: __m256i, charset: Charset) -> __m256i {
     if charset == Charset::Either {
         let padding = _mm256_cmpeq_epi8(characters, _mm256_set1_epi8(b'='.cast_signed()));
         return _mm256_andnot_si256(padding, _mm256_set1_epi8(-1));
     }
-    // The one white space character with this low half, else one whose low half is another.
+    // By low half: the white space character with that low half, or a character with another low half.
     let spaces =
         twice(_mm_setr_epi8(0x20, 0, 0, 0, 0, 0, 0, 0, 0, 0x09, 0x0a, 0, 0x0c, 0x0d, 0, 0));
     _mm256_cmpeq_epi8(_mm256_shuffle_epi8(spaces, characters), characters)
 }
 
-/// `-` and `_` as `+` and `/`.
+/// Replaces `-` and `_` by `+` and `/`.
 #[target_feature(enable = "avx2")]
 fn standardize(characters: __m256i) -> __m256i {
     let minus = _mm256_cmpeq_epi8(characters, _mm256_set1_epi8(b'-'.cast_signed()));
@@ -221,7 +236,7 @@ fn standardize(characters: __m256i) -> __m256i {
     _mm256_blendv_epi8(plus, _mm256_set1_epi8(b'/'.cast_signed()), underscore)
 }
 
-/// 32 values of six bits as 24 bytes, and 8 of nothing.
+/// Packs 32 values of six bits into 24 bytes, followed by 8 unused bytes.
 #[target_feature(enable = "avx2")]
 fn pack(values: __m256i) -> __m256i {
     let pairs = _mm256_maddubs_epi16(values, _mm256_set1_epi32(0x0140_0140));
@@ -236,11 +251,13 @@ fn twice(half: __m128i) -> __m256i {
     _mm256_broadcastsi128_si256(half)
 }
 
-/// The upper of the two overlapping loads of an encoding step ends 28 bytes in.
+/// Bytes that an encoding step reads: its second load starts at byte 12 and has 16 bytes.
 const ENCODE_READ: usize = 28;
 
+/// Encodes; see [`super::Base64Kernel::encode`].
+///
 /// # Safety
-/// As [`super::Kernel::encode`], on a machine with AVX2.
+/// The conditions of [`super::Base64Kernel::encode`] hold, and the machine has AVX2.
 #[target_feature(enable = "avx2")]
 pub unsafe fn encode(src: *const u8, len: usize, dst: *mut u8, alphabet: Alphabet) {
     let (mut read, mut written) = (0, 0);
@@ -250,18 +267,18 @@ pub unsafe fn encode(src: *const u8, len: usize, dst: *mut u8, alphabet: Alphabe
         // SAFETY: 28 bytes are left; this reads the last 16.
         let upper = unsafe { _mm_loadu_si128(src.wrapping_add(read + 12).cast()) };
         let text = characters_of(unpack(_mm256_set_m128i(upper, lower)), alphabet);
-        // SAFETY: 24 bytes become 32 characters, which have room.
+        // SAFETY: 24 bytes become 32 characters, for which `dst` has room.
         unsafe { _mm256_storeu_si256(dst.wrapping_add(written).cast(), text) };
         read += STEP_BYTES;
         written += STEP;
     }
-    // SAFETY: `read` bytes are done and their text written.
+    // SAFETY: the rest of both ranges, which meets the same conditions.
     unsafe {
         scalar::encode(src.wrapping_add(read), len - read, dst.wrapping_add(written), alphabet);
     };
 }
 
-/// Twice 12 bytes as 32 values of six bits.
+/// Unpacks twice 12 bytes into 32 values of six bits.
 #[target_feature(enable = "avx2")]
 fn unpack(bytes: __m256i) -> __m256i {
     let order = twice(_mm_setr_epi8(1, 0, 2, 1, 4, 3, 5, 4, 7, 6, 8, 7, 10, 9, 11, 10));
@@ -279,7 +296,7 @@ fn characters_of(values: __m256i, alphabet: Alphabet) -> __m256i {
         Alphabet::Standard => (b'+', b'/'),
         Alphabet::Url => (b'-', b'_'),
     };
-    // Which row of `rolls` a value adds: 0 for a–z, 1–10 for digits, 11 and 12 for the last two, 13 for A–Z.
+    // Entries of `rolls`: 0 for a–z, 1–10 for digits, 11 and 12 for the values 62 and 63, 13 for A–Z.
     let rolls = twice(_mm_setr_epi8(
         71,
         -4,

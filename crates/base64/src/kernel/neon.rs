@@ -1,19 +1,22 @@
-//! 64 characters at a time: the structure loads and stores of arm64 take quanta apart and put them together.
+//! Moves 64 characters at a time with NEON, whose structure loads and stores take quanta apart and put them together. On
+//! any thread; `mod.rs` calls it.
 
 #[allow(clippy::wildcard_imports, reason = "intrinsics")]
 use std::arch::aarch64::*;
 
-use super::{Progress, scalar};
+use super::{KernelAdvance, scalar};
 use crate::Alphabet;
 use crate::alphabet::{Charset, FOREIGN};
 
 const STEP: usize = 64;
 const STEP_BYTES: usize = 48;
 
+/// Decodes; see [`super::Base64Kernel::decode`].
+///
 /// # Safety
-/// As [`super::Kernel::decode`], on a machine with NEON.
+/// The conditions of [`super::Base64Kernel::decode`] hold, and the machine has NEON.
 #[target_feature(enable = "neon")]
-pub unsafe fn decode(src: *const u8, len: usize, dst: *mut u8, charset: Charset) -> Progress {
+pub unsafe fn decode(src: *const u8, len: usize, dst: *mut u8, charset: Charset) -> KernelAdvance {
     let values = charset.values().as_ptr();
     // SAFETY: the table has 256 bytes.
     let lower = unsafe { vld1q_u8_x4(values) };
@@ -34,19 +37,19 @@ pub unsafe fn decode(src: *const u8, len: usize, dst: *mut u8, charset: Charset)
         let first = vorrq_u8(vshlq_n_u8::<2>(a), vshrq_n_u8::<4>(b));
         let second = vorrq_u8(vshlq_n_u8::<4>(b), vshrq_n_u8::<2>(c));
         let third = vorrq_u8(vshlq_n_u8::<6>(c), d);
-        // SAFETY: 48 bytes have room. In place, what is overwritten has been loaded.
+        // SAFETY: 48 bytes have room. In place, the overwritten characters have been loaded.
         unsafe { vst3q_u8(dst.wrapping_add(written), uint8x16x3_t(first, second, third)) };
         read += STEP;
         written += STEP_BYTES;
     }
-    // SAFETY: `read` characters are done and their bytes written.
+    // SAFETY: the rest of both ranges, which meets the same conditions.
     let rest = unsafe {
         scalar::decode(src.wrapping_add(read), len - read, dst.wrapping_add(written), charset)
     };
-    Progress { read: read + rest.read, written: written + rest.written }
+    KernelAdvance { read: read + rest.read, written: written + rest.written }
 }
 
-/// The values of 16 characters. Bytes from 128 on keep their high bit, as foreign ones have.
+/// Returns the values of 16 characters. Bytes from 128 on keep their high bit, which marks them as foreign.
 #[target_feature(enable = "neon")]
 fn values_of(characters: uint8x16_t, lower: uint8x16x4_t, upper: uint8x16x4_t) -> uint8x16_t {
     let of_lower = vqtbl4q_u8(lower, characters);
@@ -56,8 +59,10 @@ fn values_of(characters: uint8x16_t, lower: uint8x16x4_t, upper: uint8x16x4_t) -
     vorrq_u8(vorrq_u8(of_lower, of_upper), high)
 }
 
+/// Encodes; see [`super::Base64Kernel::encode`].
+///
 /// # Safety
-/// As [`super::Kernel::encode`], on a machine with NEON.
+/// The conditions of [`super::Base64Kernel::encode`] hold, and the machine has NEON.
 #[target_feature(enable = "neon")]
 pub unsafe fn encode(src: *const u8, len: usize, dst: *mut u8, alphabet: Alphabet) {
     // SAFETY: the table has 64 bytes.
@@ -82,7 +87,7 @@ pub unsafe fn encode(src: *const u8, len: usize, dst: *mut u8, alphabet: Alphabe
         read += STEP_BYTES;
         written += STEP;
     }
-    // SAFETY: `read` bytes are done and their text written.
+    // SAFETY: the rest of both ranges, which meets the same conditions.
     unsafe {
         scalar::encode(src.wrapping_add(read), len - read, dst.wrapping_add(written), alphabet)
     };

@@ -1,15 +1,16 @@
-//! Where kernels that skip push the values of data characters together until there are many steps of them.
+//! A buffer on which kernels that skip push the values of data characters together, until it holds many steps. On any
+//! thread; the AVX2 and AVX-512 kernels use it.
 
-/// `ROWS - 1` steps make it full; one more takes what the last push stores behind them. Aligned so that no step crosses a
-/// cache line.
+/// Values of data characters, without gaps. `ROWS - 1` steps make it full; one more row takes the bytes that the last push
+/// stores behind them. The alignment keeps every step within a cache line.
 #[repr(align(64))]
-pub struct Stage<const STEP: usize, const ROWS: usize> {
+pub struct ValueStage<const STEP: usize, const ROWS: usize> {
     values: [[u8; STEP]; ROWS],
-    /// How many values are on it.
+    /// Values on the stage.
     pub len: usize,
 }
 
-impl<const STEP: usize, const ROWS: usize> Stage<STEP, ROWS> {
+impl<const STEP: usize, const ROWS: usize> ValueStage<STEP, ROWS> {
     pub fn new() -> Self {
         Self { values: [[0; STEP]; ROWS], len: 0 }
     }
@@ -18,8 +19,7 @@ impl<const STEP: usize, const ROWS: usize> Stage<STEP, ROWS> {
         (ROWS - 1) * STEP <= self.len
     }
 
-    /// Where the value of that number goes. For the next one, number `len`, and a whole step there is room as long as the
-    /// stage is not full.
+    /// Returns the place of a value. From place `len` on there is room for a whole step unless the stage is full.
     pub fn place(&mut self, index: usize) -> *mut u8 {
         self.values.as_mut_ptr().cast::<u8>().wrapping_add(index)
     }
@@ -29,8 +29,8 @@ impl<const STEP: usize, const ROWS: usize> Stage<STEP, ROWS> {
         &self.values[index]
     }
 
-    /// Drops the steps before `index`, which is the last that `len` reaches. Where more are left, only their number is
-    /// kept.
+    /// Drops the steps before `index`, which is the last that `len` reaches. If `len` reaches further steps, only their
+    /// number is kept.
     #[allow(clippy::indexing_slicing, reason = "a step that `len` reaches")]
     pub fn keep_from(&mut self, index: usize) {
         self.values[0] = self.values[index];

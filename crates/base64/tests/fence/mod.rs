@@ -1,6 +1,6 @@
-//! Memory next to which there is none. The kernels of the other crates are tested with it too.
+//! Memory between pages that cannot be accessed. The tests of kernels in all crates use it.
 
-/// One page between two that nobody may touch.
+/// One page between two that fault on access.
 pub struct Fence {
     base: *mut u8,
     page: usize,
@@ -8,7 +8,7 @@ pub struct Fence {
 
 impl Fence {
     pub fn new() -> Self {
-        // SAFETY: asks for a constant.
+        // SAFETY: the call only returns a constant.
         let page = unsafe { libc::sysconf(libc::_SC_PAGESIZE) } as usize;
         let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS;
         // SAFETY: a new mapping, which nothing else owns.

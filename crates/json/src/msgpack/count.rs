@@ -1,40 +1,54 @@
-//! How many elements containers have, which `MessagePack` says before them: found out in a first pass.
+//! Counts the elements of containers, which `MessagePack` writes before them. `pack` calls it, in tasks.
 
-use crate::error::TranscodeError;
+use crate::error::{TooDeep, TranscodeError};
 use crate::tape::{Extra, MAP, Malformed, Tag, Tape, payload_of};
 
-/// Of each container of a tape or a text, in the order in which they are opened.
-#[derive(Default)]
-pub(super) struct Counter {
+/// Counts the elements of each container of a tape or a text.
+pub(super) struct ElementCounter {
+    /// The counts, in the order in which containers begin.
     counts: Vec<u32>,
-    /// Those that are open.
-    stack: Vec<Open>,
+    /// The containers that have not ended.
+    stack: Vec<OpenContainer>,
+    /// How many parts for JSON only are open. They do not count.
+    parts: usize,
+    max_depth: usize,
 }
 
-struct Open {
-    /// None for a part that is no part of the result.
+/// A container, or a part for JSON only, that has not ended.
+struct OpenContainer {
+    /// The index of its count; `None` for a part for JSON only.
     index: Option<usize>,
     values: u64,
-    /// Keys are values as well.
+    /// Whether keys count as values.
     is_map: bool,
 }
 
-impl Counter {
+impl ElementCounter {
+    pub fn new(max_depth: usize) -> Self {
+        Self { counts: Vec::new(), stack: Vec::new(), parts: 0, max_depth }
+    }
+
+    /// Adds values to the open container.
     pub fn values(&mut self, count: usize) {
         if let Some(open) = self.stack.last_mut() {
             open.values += count as u64;
         }
     }
 
+    /// Begins a container.
     pub fn open<E>(&mut self, is_map: bool) -> Result<(), TranscodeError<E>> {
         self.values(1);
+        if self.parts == 0 && self.max_depth <= self.stack.len() {
+            return Err(TranscodeError::TooDeep(TooDeep { max_depth: self.max_depth }));
+        }
         let index = Some(self.counts.len());
         push(&mut self.counts, 0)?;
-        push(&mut self.stack, Open { index, values: 0, is_map })
+        push(&mut self.stack, OpenContainer { index, values: 0, is_map })
     }
 
+    /// Ends a container.
     pub fn close<E>(&mut self) -> Result<(), TranscodeError<E>> {
-        let Open { index, values, is_map } = self.stack.pop().ok_or(Malformed)?;
+        let OpenContainer { index, values, is_map } = self.stack.pop().ok_or(Malformed)?;
         let count = if is_map { values / 2 } else { values };
         let count = u32::try_from(count).map_err(|_| TranscodeError::TooLarge)?;
         match index.and_then(|index| self.counts.get_mut(index)) {
@@ -44,21 +58,26 @@ impl Counter {
         Ok(())
     }
 
-    /// A part whose values do not count where it stands.
+    /// Begins a part for JSON only, whose values do not count.
     fn open_part<E>(&mut self) -> Result<(), TranscodeError<E>> {
-        push(&mut self.stack, Open { index: None, values: 0, is_map: false })
+        self.parts += 1;
+        push(&mut self.stack, OpenContainer { index: None, values: 0, is_map: false })
     }
 
     fn close_part<E>(&mut self) -> Result<(), TranscodeError<E>> {
         match self.stack.pop() {
-            Some(Open { index: None, .. }) => Ok(()),
+            Some(OpenContainer { index: None, .. }) => {
+                self.parts = self.parts.saturating_sub(1);
+                Ok(())
+            }
             _ => Err(TranscodeError::Malformed),
         }
     }
 
-    pub fn finish<E>(self) -> Result<Counts, TranscodeError<E>> {
+    /// Returns the counts; fails if a container has not ended.
+    pub fn finish<E>(self) -> Result<ElementCounts, TranscodeError<E>> {
         if self.stack.is_empty() {
-            Ok(Counts(self.counts.into_iter()))
+            Ok(ElementCounts(self.counts.into_iter()))
         } else {
             Err(TranscodeError::Malformed)
         }
@@ -73,21 +92,23 @@ fn push<T, E>(list: &mut Vec<T>, item: T) -> Result<(), TranscodeError<E>> {
     Ok(())
 }
 
-/// The counts, in their order.
-pub(super) struct Counts(std::vec::IntoIter<u32>);
+/// The counts, in the order in which containers begin.
+pub(super) struct ElementCounts(std::vec::IntoIter<u32>);
 
-impl Counts {
+impl ElementCounts {
+    /// Returns the count of the next container.
     pub fn take(&mut self) -> Result<u32, Malformed> {
         self.0.next().ok_or(Malformed)
     }
 }
 
-/// Those of a tape.
+/// Counts the elements of each container of a tape.
 pub(super) fn count<E>(
     tape: Tape<'_>,
+    max_depth: usize,
     mut poll: impl FnMut() -> Result<(), E>,
-) -> Result<Counts, TranscodeError<E>> {
-    let mut counter = Counter::default();
+) -> Result<ElementCounts, TranscodeError<E>> {
+    let mut counter = ElementCounter::new(max_depth);
     for segment in tape.segments {
         let mut words = segment.words;
         while let Some((&word, rest)) = words.split_first() {
@@ -143,8 +164,8 @@ pub(super) fn count<E>(
     counter.finish()
 }
 
-/// Tells how many words belong to it.
-fn extra<E>(payload: usize, counter: &mut Counter) -> Result<usize, TranscodeError<E>> {
+/// Counts a word with the tag `Extra`; returns the number of its operands.
+fn extra<E>(payload: usize, counter: &mut ElementCounter) -> Result<usize, TranscodeError<E>> {
     match Extra::of(payload).ok_or(Malformed)? {
         Extra::Row => return Err(TranscodeError::Malformed),
         Extra::Bytes | Extra::LongBytes => {

@@ -1,26 +1,35 @@
-//! `MessagePack` of the text that a lexicon holds: a key, a value with a comma, or a key with its value or the start of it.
+//! The `MessagePack` of a lexicon entry, made in the first task that needs it.
+//!
+//! | entry | example |
+//! |---|---|
+//! | a key | `"a":` |
+//! | a value | `"b",` |
+//! | a key and its value | `"a":null,` |
+//! | a key and the start of an object | `"a":{` |
 
 use crate::error::TranscodeError;
 use crate::msgpack::form::Floats;
 use crate::msgpack::text::write_text;
-use crate::msgpack::{NoMemory, Scratch};
+use crate::msgpack::{ScratchBytes, ScratchFull};
 use crate::text::Kernel;
 use crate::writer::Writer;
 
+/// The `MessagePack` of a lexicon entry.
 #[derive(Debug, Default)]
 pub(crate) struct PackedEntry {
     pub bytes: Box<[u8]>,
-    /// It ends with the start of an object, whose head is not in `bytes`.
+    /// Whether the entry ends with the start of an object. The head of the object is not in `bytes`.
     pub opens: bool,
-    /// It holds a whole value.
+    /// Whether the entry has a whole value.
     pub is_value: bool,
 }
 
 impl PackedEntry {
+    /// Packs a text; returns an empty entry for invalid JSON.
     pub fn of(text: &str) -> Self {
         let (key, rest) = split_key(text);
         let value = rest.strip_suffix(',');
-        let mut memory = Scratch(Vec::new());
+        let mut memory = ScratchBytes(Vec::new());
         let Ok(len) = write([key, value], &mut memory) else { return Self::default() };
         memory.0.truncate(len);
         Self { bytes: memory.0.into_boxed_slice(), opens: rest == "{", is_value: value.is_some() }
@@ -29,8 +38,8 @@ impl PackedEntry {
 
 fn write(
     texts: [Option<&str>; 2],
-    memory: &mut Scratch,
-) -> Result<usize, TranscodeError<NoMemory>> {
+    memory: &mut ScratchBytes,
+) -> Result<usize, TranscodeError<ScratchFull>> {
     let mut writer = Writer::new(memory, Kernel::best(), || Ok(()))?;
     for text in texts.into_iter().flatten() {
         write_text(text.as_bytes(), &mut writer, Floats::Double)?;
@@ -39,7 +48,7 @@ fn write(
     Ok(writer.out.len())
 }
 
-/// A string with a colon behind it, if it begins so, and the rest.
+/// Splits off a key and its colon; `None` where the text begins with no key. Returns the key without the colon.
 fn split_key(text: &str) -> (Option<&str>, &str) {
     let mut is_escaped = true;
     let end = text.find(|letter| {

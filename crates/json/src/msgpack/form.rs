@@ -1,40 +1,42 @@
-//! `MessagePack`'s forms, the smallest that holds the value: straight to where they go, as in `number.rs`.
+//! Writes heads and numbers of `MessagePack` in the shortest form, in tasks.
+//!
+//! A function returns the length. It may also overwrite the rest of its block.
 
-/// Room for any number.
+/// The size of a block for any number.
 pub(super) const NUMBER: usize = 9;
-/// Room for what stands before elements or bytes.
+/// The size of a block for any head.
 pub(super) const HEAD: usize = 5;
 
 pub(super) const NIL: u8 = 0xc0;
 pub(super) const FALSE: u8 = 0xc2;
 pub(super) const TRUE: u8 = 0xc3;
 
-/// How numbers that are no integers are written.
+/// The type of numbers that are not integers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Floats {
     Double,
     Single,
 }
 
-/// What a head says is behind it.
+/// The content that follows a head.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Behind {
+pub(super) enum HeadKind {
     Array,
     Map,
     Text,
     Bytes,
 }
 
-/// Tells how many bytes it wrote.
+/// Writes the head of `count` elements or bytes; returns the length.
 #[inline]
-pub(super) fn head(behind: Behind, count: u32, to: &mut [u8; HEAD]) -> usize {
+pub(super) fn head(behind: HeadKind, count: u32, to: &mut [u8; HEAD]) -> usize {
     let [_, low @ ..] = count.to_be_bytes();
     let [_, a, b] = low;
     let (small, most, one, two, four) = match behind {
-        Behind::Array => (0x90, 15, None, 0xdc, 0xdd),
-        Behind::Map => (0x80, 15, None, 0xde, 0xdf),
-        Behind::Text => (0xa0, 31, Some(0xd9), 0xda, 0xdb),
-        Behind::Bytes => (0, -1, Some(0xc4), 0xc5, 0xc6),
+        HeadKind::Array => (0x90, 15, None, 0xdc, 0xdd),
+        HeadKind::Map => (0x80, 15, None, 0xde, 0xdf),
+        HeadKind::Text => (0xa0, 31, Some(0xd9), 0xda, 0xdb),
+        HeadKind::Bytes => (0, -1, Some(0xc4), 0xc5, 0xc6),
     };
     if i64::from(count) <= most {
         *to = [small | b, 0, 0, 0, 0];
@@ -53,6 +55,7 @@ pub(super) fn head(behind: Behind, count: u32, to: &mut [u8; HEAD]) -> usize {
     5
 }
 
+/// Writes an integer that is not negative; returns the length.
 #[inline]
 pub(super) fn natural(value: u64, to: &mut [u8; NUMBER]) -> usize {
     if let Ok(value) = u8::try_from(value) {
@@ -67,6 +70,7 @@ pub(super) fn natural(value: u64, to: &mut [u8; NUMBER]) -> usize {
     }
 }
 
+/// Writes an integer; returns the length.
 #[inline]
 pub(super) fn integer(value: i64, to: &mut [u8; NUMBER]) -> usize {
     if let Ok(value) = u64::try_from(value) {
@@ -88,7 +92,9 @@ pub(super) fn integer(value: i64, to: &mut [u8; NUMBER]) -> usize {
 const TWO_63: f64 = 9_223_372_036_854_775_808.0;
 const TWO_64: f64 = 18_446_744_073_709_551_616.0;
 
-/// A number of JavaScript: an integer if it is one. What is beyond 64 bits may be no `f32` either.
+/// Writes a number of JavaScript: as an integer if it is one of 64 bits; returns the length.
+///
+/// Numbers beyond 64 bits are always doubles: an `f32` may not hold them.
 #[inline]
 pub(super) fn number(value: f64, floats: Floats, to: &mut [u8; NUMBER]) -> usize {
     let whole = value as i64;
@@ -103,7 +109,7 @@ pub(super) fn number(value: f64, floats: Floats, to: &mut [u8; NUMBER]) -> usize
     }
 }
 
-/// A float, whatever its value.
+/// Writes a float, whatever its value; returns the length.
 #[inline]
 pub(super) fn float(value: f64, floats: Floats, to: &mut [u8; NUMBER]) -> usize {
     match floats {
@@ -112,6 +118,7 @@ pub(super) fn float(value: f64, floats: Floats, to: &mut [u8; NUMBER]) -> usize 
     }
 }
 
+/// Writes a type byte and the bytes behind it; returns the length.
 #[inline]
 fn first<const N: usize>(to: &mut [u8; NUMBER], kind: u8, bytes: [u8; N]) -> usize {
     let [start, rest @ ..] = to;

@@ -1,4 +1,6 @@
-//! `MessagePack` from a tape.
+//! Writes the `MessagePack` of a tape. `print` calls it in tasks, and on the JS thread for small values.
+//!
+//! A container begins with the count of its elements. A first pass over the tape counts them.
 
 mod count;
 mod entry;
@@ -11,33 +13,40 @@ use crate::number::widened;
 use crate::output::Memory;
 use crate::streams::Streams;
 use crate::tape::{
-    ARRAY, Extra, Form, Kind, Long, MAP, Malformed, OBJECT, Segment, Tag, Tape, payload_of, whole,
+    ARRAY, ElementFormat, ElementKind, Extra, JsText, MAP, Malformed, OBJECT, Segment, Tag, Tape,
+    payload_of, whole,
 };
 use crate::text::Kernel;
-use crate::writer::{Outcome, Writer};
-use count::{Counts, count};
-use form::{Behind, HEAD, NIL, float, head, integer, natural, number};
+use crate::writer::{WriteResult, Writer};
+use count::{ElementCounts, count};
+use form::{HEAD, HeadKind, NIL, float, head, integer, natural, number};
 use text::write_text;
 
 pub(crate) use entry::PackedEntry;
 pub use form::Floats;
 
-/// Writes the `MessagePack` of `tape` to the start of `memory`; tells how long it is. `poll` is called every 0.1 ms of
-/// work.
+/// Options of [`pack`].
+pub struct PackOptions {
+    pub floats: Floats,
+    /// The most levels of nesting.
+    pub max_depth: usize,
+    pub kernel: Kernel,
+}
+
+/// Writes the `MessagePack` of `tape` to the start of `memory`; returns the length. Calls `poll` every 0.1 ms of work.
 ///
 /// # Errors
-/// Those of `memory` and `poll`, for what has more elements or bytes than it can say, for fragments that are no JSON, and
-/// for a tape that no capture writes.
+/// Fails as `memory` and `poll` do, for values too large or nested too deep, for invalid raw JSON, and for an invalid
+/// tape.
 pub fn pack<M: Memory>(
     tape: Tape<'_>,
-    floats: Floats,
-    kernel: Kernel,
+    options: &PackOptions,
     memory: &mut M,
     mut poll: impl FnMut() -> Result<(), M::Error>,
 ) -> Result<usize, TranscodeError<M::Error>> {
-    let counts = count(tape, &mut poll)?;
-    let writer = Writer::new(memory, kernel, poll)?;
-    let mut packer = Packer { tape, floats, writer, counts, dropped: None };
+    let counts = count(tape, options.max_depth, &mut poll)?;
+    let writer = Writer::new(memory, options.kernel, poll)?;
+    let mut packer = Packer { tape, floats: options.floats, writer, counts, dropped: None };
     for segment in tape.segments {
         packer.segment(segment)?;
     }
@@ -49,13 +58,13 @@ struct Packer<'a, 'm, M: Memory, P> {
     tape: Tape<'a>,
     floats: Floats,
     writer: Writer<'m, M, P>,
-    counts: Counts,
-    /// What was written before a part that is JSON alone.
+    counts: ElementCounts,
+    /// The length before a part for JSON only; `None` outside such parts.
     dropped: Option<usize>,
 }
 
 impl<'a, M: Memory, P: FnMut() -> Result<(), M::Error>> Packer<'a, '_, M, P> {
-    fn segment(&mut self, segment: &Segment<'a>) -> Outcome<M> {
+    fn segment(&mut self, segment: &Segment<'a>) -> WriteResult<M> {
         let mut streams = Streams::new(segment);
         while let Some(word) = streams.next_word() {
             self.word(word, &mut streams)?;
@@ -65,7 +74,7 @@ impl<'a, M: Memory, P: FnMut() -> Result<(), M::Error>> Packer<'a, '_, M, P> {
     }
 
     #[inline]
-    fn word(&mut self, word: i32, streams: &mut Streams<'a>) -> Outcome<M> {
+    fn word(&mut self, word: i32, streams: &mut Streams<'a>) -> WriteResult<M> {
         let payload = payload_of(word);
         let (out, floats) = (&mut self.writer.out, self.floats);
         match Tag::of(word) {
@@ -98,10 +107,10 @@ impl<'a, M: Memory, P: FnMut() -> Result<(), M::Error>> Packer<'a, '_, M, P> {
         Ok(())
     }
 
-    fn open(&mut self, payload: usize) -> Outcome<M> {
+    fn open(&mut self, payload: usize) -> WriteResult<M> {
         let behind = match payload {
-            ARRAY => Behind::Array,
-            OBJECT | MAP => Behind::Map,
+            ARRAY => HeadKind::Array,
+            OBJECT | MAP => HeadKind::Map,
             _ => return Err(TranscodeError::Malformed),
         };
         let count = self.counts.take()?;
@@ -110,15 +119,15 @@ impl<'a, M: Memory, P: FnMut() -> Result<(), M::Error>> Packer<'a, '_, M, P> {
     }
 
     #[inline]
-    fn entry(&mut self, index: usize) -> Outcome<M> {
+    fn entry(&mut self, index: usize) -> WriteResult<M> {
         let packed = self.tape.lexicon.get(index).ok_or(Malformed)?.packed();
-        // What is packed of it is written with doubles, if with any.
+        // Numbers in lexicon entries are always packed as doubles, whatever `floats` is.
         self.writer.out.bytes(&packed.bytes);
         if packed.opens { self.open(OBJECT) } else { Ok(()) }
     }
 
     #[inline]
-    fn characters(&mut self, text: Long<'_>) -> Outcome<M> {
+    fn characters(&mut self, text: JsText<'_>) -> WriteResult<M> {
         if text.is_wide {
             self.writer.utf16_string(text.bytes)
         } else {
@@ -126,15 +135,15 @@ impl<'a, M: Memory, P: FnMut() -> Result<(), M::Error>> Packer<'a, '_, M, P> {
         }
     }
 
-    /// Text that is JSON already.
-    fn text(&mut self, text: Long<'_>) -> Outcome<M> {
-        let mut json = Scratch(Vec::new());
+    /// Writes a value whose text is JSON.
+    fn text(&mut self, text: JsText<'_>) -> WriteResult<M> {
+        let mut json = ScratchBytes(Vec::new());
         let len =
             utf8(text, self.writer.kernel, &mut json).map_err(|_| TranscodeError::TooLarge)?;
         write_text(json.0.get(..len).unwrap_or_default(), &mut self.writer, self.floats)
     }
 
-    fn date(&mut self, time: f64) -> Outcome<M> {
+    fn date(&mut self, time: f64) -> WriteResult<M> {
         let mut text = [0; DATE];
         if let Some(len) = iso(time, &mut text) {
             return self.writer.latin1_string(text.get(..len).unwrap_or_default());
@@ -143,7 +152,7 @@ impl<'a, M: Memory, P: FnMut() -> Result<(), M::Error>> Packer<'a, '_, M, P> {
         Ok(())
     }
 
-    fn extra(&mut self, payload: usize, streams: &mut Streams<'a>) -> Outcome<M> {
+    fn extra(&mut self, payload: usize, streams: &mut Streams<'a>) -> WriteResult<M> {
         match Extra::of(payload).ok_or(Malformed)? {
             Extra::Row => Err(TranscodeError::Malformed),
             extra @ (Extra::Bytes | Extra::LongBytes) => {
@@ -168,39 +177,43 @@ impl<'a, M: Memory, P: FnMut() -> Result<(), M::Error>> Packer<'a, '_, M, P> {
         }
     }
 
-    fn typed(&mut self, Form { kind, .. }: Form, bytes: &[u8]) -> Outcome<M> {
+    fn typed(&mut self, ElementFormat { kind, .. }: ElementFormat, bytes: &[u8]) -> WriteResult<M> {
         let (twos, fours, eights) = (whole::<2>(bytes), whole::<4>(bytes), whole::<8>(bytes));
         let floats = self.floats;
         match kind {
-            Kind::Uint8 => {
-                self.head(Behind::Bytes, bytes.len())?;
+            ElementKind::Uint8 => {
+                self.head(HeadKind::Bytes, bytes.len())?;
                 self.writer.copy(bytes)
             }
-            Kind::Uint8Clamped => self.array(bytes, |&byte, to| natural(byte.into(), to)),
-            Kind::Int8 => self.array(bytes, |&byte, to| integer(byte.cast_signed().into(), to)),
-            Kind::Int16 => self.array(twos, |&two, to| integer(i16::from_ne_bytes(two).into(), to)),
-            Kind::Uint16 => {
+            ElementKind::Uint8Clamped => self.array(bytes, |&byte, to| natural(byte.into(), to)),
+            ElementKind::Int8 => {
+                self.array(bytes, |&byte, to| integer(byte.cast_signed().into(), to))
+            }
+            ElementKind::Int16 => {
+                self.array(twos, |&two, to| integer(i16::from_ne_bytes(two).into(), to))
+            }
+            ElementKind::Uint16 => {
                 self.array(twos, |&two, to| natural(u16::from_ne_bytes(two).into(), to))
             }
-            Kind::Int32 => {
+            ElementKind::Int32 => {
                 self.array(fours, |&four, to| integer(i32::from_ne_bytes(four).into(), to))
             }
-            Kind::Uint32 => {
+            ElementKind::Uint32 => {
                 self.array(fours, |&four, to| natural(u32::from_ne_bytes(four).into(), to))
             }
-            Kind::Float16 => {
+            ElementKind::Float16 => {
                 self.array(twos, |&two, to| float(widened(u16::from_ne_bytes(two)), floats, to))
             }
-            Kind::Float32 => {
+            ElementKind::Float32 => {
                 self.array(fours, |&four, to| float(f32::from_ne_bytes(four).into(), floats, to))
             }
-            Kind::Float64 => {
+            ElementKind::Float64 => {
                 self.array(eights, |&eight, to| float(f64::from_ne_bytes(eight), floats, to))
             }
-            Kind::BigInt64 => {
+            ElementKind::BigInt64 => {
                 self.array(eights, |&eight, to| integer(i64::from_ne_bytes(eight), to))
             }
-            Kind::BigUint64 => {
+            ElementKind::BigUint64 => {
                 self.array(eights, |&eight, to| natural(u64::from_ne_bytes(eight), to))
             }
         }
@@ -210,12 +223,12 @@ impl<'a, M: Memory, P: FnMut() -> Result<(), M::Error>> Packer<'a, '_, M, P> {
         &mut self,
         elements: &[T],
         print: impl Fn(&T, &mut [u8; form::NUMBER]) -> usize,
-    ) -> Outcome<M> {
-        self.head(Behind::Array, elements.len())?;
+    ) -> WriteResult<M> {
+        self.head(HeadKind::Array, elements.len())?;
         self.writer.numbers(elements, print)
     }
 
-    fn head(&mut self, behind: Behind, count: usize) -> Outcome<M> {
+    fn head(&mut self, behind: HeadKind, count: usize) -> WriteResult<M> {
         let count = u32::try_from(count).map_err(|_| TranscodeError::TooLarge)?;
         self.writer.out.place(|to| head(behind, count, to));
         Ok(())
@@ -231,74 +244,76 @@ fn literal(payload: usize) -> Result<u8, Malformed> {
     }
 }
 
-/// Where a string begins whose length is not known yet.
-pub(crate) struct Start {
+/// The offsets of a string whose length is not known yet.
+pub(crate) struct StringStart {
     head: usize,
     text: usize,
 }
 
 impl<M: Memory, P: FnMut() -> Result<(), M::Error>> Writer<'_, M, P> {
     #[inline]
-    fn latin1_string(&mut self, text: &[u8]) -> Outcome<M> {
+    fn latin1_string(&mut self, text: &[u8]) -> WriteResult<M> {
         let start = self.begin_string(text.len());
         self.latin1(text, Kernel::transcode_latin1)?;
         self.end_string(start)
     }
 
     #[inline]
-    fn utf16_string(&mut self, text: &[u8]) -> Outcome<M> {
+    fn utf16_string(&mut self, text: &[u8]) -> WriteResult<M> {
         let start = self.begin_string(text.len() / 2);
         self.pieces(text, 2, Kernel::transcode_utf16)?;
         self.end_string(start)
     }
 
-    /// Leaves room for the head of a string of about `len` bytes.
+    /// Writes the head of a string of about `len` bytes.
     #[inline]
-    fn begin_string(&mut self, len: usize) -> Start {
+    fn begin_string(&mut self, len: usize) -> StringStart {
         let len = u32::try_from(len).unwrap_or(u32::MAX);
         let start = self.out.len();
-        self.out.place(|to| head(Behind::Text, len, to));
-        Start { head: start, text: self.out.len() }
+        self.out.place(|to| head(HeadKind::Text, len, to));
+        StringStart { head: start, text: self.out.len() }
     }
 
+    /// Corrects the head of a string, behind its characters.
     #[inline]
-    fn end_string(&mut self, Start { head: start, text }: Start) -> Outcome<M> {
+    fn end_string(&mut self, StringStart { head: start, text }: StringStart) -> WriteResult<M> {
         let len = self.out.len().saturating_sub(text);
         let len = u32::try_from(len).map_err(|_| TranscodeError::TooLarge)?;
         let mut block = [0; HEAD];
-        let size = head(Behind::Text, len, &mut block);
+        let size = head(HeadKind::Text, len, &mut block);
         self.out.replace(start, text, block.get(..size).unwrap_or_default());
         Ok(())
     }
 }
 
-/// Memory of a text that is read again.
+/// Memory for a text that is read again.
 #[derive(Debug)]
-pub(crate) struct Scratch(Vec<u8>);
+pub(crate) struct ScratchBytes(Vec<u8>);
 
+/// The error of [`ScratchBytes`].
 #[derive(Debug)]
-pub(crate) struct NoMemory;
+pub(crate) struct ScratchFull;
 
-impl Memory for Scratch {
-    type Error = NoMemory;
+impl Memory for ScratchBytes {
+    type Error = ScratchFull;
 
     fn bytes(&mut self) -> &mut [u8] {
         &mut self.0
     }
 
-    fn grow(&mut self, _len: usize, size: usize) -> Result<(), NoMemory> {
-        self.0.try_reserve(size.saturating_sub(self.0.len())).map_err(|_| NoMemory)?;
+    fn grow(&mut self, _len: usize, size: usize) -> Result<(), ScratchFull> {
+        self.0.try_reserve(size.saturating_sub(self.0.len())).map_err(|_| ScratchFull)?;
         self.0.resize(size, 0);
         Ok(())
     }
 }
 
-/// Tells how long it is.
+/// Writes a text as UTF-8; returns the length.
 fn utf8(
-    text: Long<'_>,
+    text: JsText<'_>,
     kernel: Kernel,
-    memory: &mut Scratch,
-) -> Result<usize, TranscodeError<NoMemory>> {
+    memory: &mut ScratchBytes,
+) -> Result<usize, TranscodeError<ScratchFull>> {
     let mut writer = Writer::new(memory, kernel, || Ok(()))?;
     writer.text(text)?;
     writer.pause()?;

@@ -1,42 +1,44 @@
-//! `MessagePack` from text that is JSON.
+//! Writes `MessagePack` from JSON text, in tasks. A first pass counts elements.
 
 use std::marker::PhantomData;
 
-use offloop_grammar::{CheckError, Stop, Text, Visit, read, unescape};
+use offloop_grammar::{CheckError, JsonVisitor, ReadError, Text, read, unescape};
 
 use crate::error::TranscodeError;
-use crate::msgpack::count::{Counter, Counts};
+use crate::msgpack::count::{ElementCounter, ElementCounts};
 use crate::msgpack::form::{
-    Behind, FALSE, Floats, NIL, NUMBER, TRUE, head, integer, natural, number,
+    FALSE, Floats, HeadKind, NIL, NUMBER, TRUE, head, integer, natural, number,
 };
 use crate::output::Memory;
 use crate::writer::Writer;
 
-/// Writes what `json` says.
+/// Writes the value of `json`.
 pub(super) fn write_text<M: Memory, P: FnMut() -> Result<(), M::Error>>(
     json: &[u8],
     writer: &mut Writer<'_, M, P>,
     floats: Floats,
 ) -> Result<(), TranscodeError<M::Error>> {
-    let mut counting = Counting::<M::Error> { counter: Counter::default(), error: PhantomData };
+    let mut counting =
+        TextCounter::<M::Error> { counter: ElementCounter::new(usize::MAX), error: PhantomData };
     read(json, &mut counting).map_err(failure)?;
-    let mut writing = Writing { counts: counting.counter.finish()?, writer, floats };
+    let mut writing = TextPacker { counts: counting.counter.finish()?, writer, floats };
     read(json, &mut writing).map_err(failure)
 }
 
-fn failure<E>(stop: Stop<TranscodeError<E>>) -> TranscodeError<E> {
+fn failure<E>(stop: ReadError<TranscodeError<E>>) -> TranscodeError<E> {
     match stop {
-        Stop::Unexpected(offset) => CheckError { offset }.into(),
-        Stop::Visitor(error) => error,
+        ReadError::Unexpected(offset) => CheckError { offset }.into(),
+        ReadError::Visitor(error) => error,
     }
 }
 
-struct Counting<E> {
-    counter: Counter,
+/// Counts the elements of each container of a text.
+struct TextCounter<E> {
+    counter: ElementCounter,
     error: PhantomData<E>,
 }
 
-impl<E> Visit for Counting<E> {
+impl<E> JsonVisitor for TextCounter<E> {
     type Error = TranscodeError<E>;
 
     fn open(&mut self, _: bool, _: usize) -> Result<(), Self::Error> {
@@ -63,18 +65,19 @@ impl<E> Visit for Counting<E> {
     }
 }
 
-struct Writing<'w, 'm, M: Memory, P> {
-    counts: Counts,
+/// Writes each value of a text.
+struct TextPacker<'w, 'm, M: Memory, P> {
+    counts: ElementCounts,
     writer: &'w mut Writer<'m, M, P>,
     floats: Floats,
 }
 
-impl<M: Memory, P: FnMut() -> Result<(), M::Error>> Visit for Writing<'_, '_, M, P> {
+impl<M: Memory, P: FnMut() -> Result<(), M::Error>> JsonVisitor for TextPacker<'_, '_, M, P> {
     type Error = TranscodeError<M::Error>;
 
     fn open(&mut self, is_object: bool, _: usize) -> Result<(), Self::Error> {
         let count = self.counts.take()?;
-        let behind = if is_object { Behind::Map } else { Behind::Array };
+        let behind = if is_object { HeadKind::Map } else { HeadKind::Array };
         self.writer.out.place(|to| head(behind, count, to));
         self.writer.pause_if_due()
     }
@@ -101,7 +104,7 @@ impl<M: Memory, P: FnMut() -> Result<(), M::Error>> Visit for Writing<'_, '_, M,
     fn number(&mut self, text: &[u8], _: usize) -> Result<(), Self::Error> {
         let (text, floats) = (str::from_utf8(text).unwrap_or_default(), self.floats);
         self.writer.out.place(|to: &mut [u8; NUMBER]| {
-            // Exactly what it says, where it says an integer of 64 bits.
+            // Integers of 64 bits are exact: a double would round them.
             match (text.parse::<u64>(), text.parse::<i64>()) {
                 (Ok(value), _) => natural(value, to),
                 (_, Ok(value)) => integer(value, to),

@@ -1,6 +1,9 @@
-//! 64 characters of Latin-1 or 32 units of UTF-16 at a time with VBMI2: characters are laid out in lanes of two or four
-//! bytes, zero where they have none, and `vpcompressb` keeps what is not zero. Loads are masked, so that nothing outside
-//! the given memory is read.
+//! Writes 64 characters of Latin-1 or 32 units of UTF-16 at a time with AVX-512 VBMI2. Characters are laid out in lanes of
+//! two or four bytes, unused bytes are zero, and `vpcompressb` keeps those that are not. On any thread; `mod.rs` calls it.
+//!
+//! It has loops of its own instead of those of `driver.rs`, since three things differ. It counts the bytes that were kept
+//! instead of deriving them from lanes. Clean vectors need no count and take a separate path. Without escapes, zero
+//! characters are rare to it, because compressing drops zeros.
 
 #[allow(clippy::wildcard_imports, reason = "intrinsics")]
 use std::arch::x86_64::*;
@@ -9,34 +12,27 @@ use super::scalar;
 
 const STEP: usize = 64;
 const UNITS: usize = 32;
-/// Truth table of a & b | c.
+/// Truth table of `a & b | c`.
 const AND_OR: i32 = 0xea;
 
-pub fn is_supported() -> bool {
-    is_x86_feature_detected!("avx512bw")
-        && is_x86_feature_detected!("avx512vl")
-        && is_x86_feature_detected!("avx512vbmi")
-        && is_x86_feature_detected!("avx512vbmi2")
-        && is_x86_feature_detected!("popcnt")
-}
-
-/// What was made of a vector: all of it is written, but it only counts up to the first that is rare.
-struct Pushed {
+/// Output of a step. It counts only up to the first rare character.
+struct CompressedStep {
+    /// Characters that the scalar kernel must write.
     rare: __mmask64,
-    /// The bytes that were kept of one or two vectors of lanes.
+    /// Bytes kept of one or two vectors of lanes.
     kept: [__mmask64; 2],
     /// Bytes of a lane.
     lane: usize,
 }
 
-impl Pushed {
+impl CompressedStep {
     #[target_feature(enable = "popcnt")]
     fn len(&self) -> usize {
         let [lower, upper] = self.kept;
         (lower.count_ones() + upper.count_ones()) as usize
     }
 
-    /// The bytes of the first `count`.
+    /// Returns the bytes of the first `count` lanes.
     #[target_feature(enable = "popcnt")]
     fn len_of(&self, count: usize) -> usize {
         let [lower, upper] = self.kept;
@@ -47,15 +43,17 @@ impl Pushed {
     }
 }
 
+/// Writes Latin-1; returns how many bytes.
+///
 /// # Safety
-/// As [`super::Write`], on a machine that [`is_supported`].
+/// The conditions of [`super::Write`] hold, and the machine has the features below.
 #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vbmi,avx512vbmi2,popcnt")]
 pub unsafe fn latin1<const ESCAPE: bool>(src: *const u8, len: usize, dst: *mut u8) -> usize {
     let (mut read, mut written) = (0, 0);
     while read < len {
         let count = (len - read).min(STEP);
         let (from, to) = (src.wrapping_add(read), dst.wrapping_add(written));
-        // SAFETY: `count` characters are left, and the mask lets no more be read.
+        // SAFETY: `count` characters are left, and the mask prevents further reads.
         let characters = unsafe { _mm512_maskz_loadu_epi8(below(count), from.cast()) };
         let escapes = if ESCAPE { escapes_of(characters) & below(count) } else { 0 };
         let beyond = _mm512_movepi8_mask(characters);
@@ -71,7 +69,7 @@ pub unsafe fn latin1<const ESCAPE: bool>(src: *const u8, len: usize, dst: *mut u
         if !ESCAPE {
             pushed.rare = _mm512_testn_epi8_mask(characters, characters) & below(count);
         }
-        // A branch rather than arithmetic: the next load must not wait for what this one found.
+        // A branch, not arithmetic: the next load must not wait for the result of this one.
         if pushed.rare == 0 {
             read += count;
             written += pushed.len();
@@ -80,27 +78,27 @@ pub unsafe fn latin1<const ESCAPE: bool>(src: *const u8, len: usize, dst: *mut u
         let plain = pushed.rare.trailing_zeros() as usize;
         read += plain;
         written += pushed.len_of(plain);
-        // SAFETY: one of `count` characters.
+        // SAFETY: `read` is below `len`, since the rare character is one of `count`.
         let character = unsafe { src.wrapping_add(read).read() };
         let to = dst.wrapping_add(written);
-        // SAFETY: six bytes have room, and the slack takes two.
+        // SAFETY: a character has room for six bytes, and the slack for two.
         written += unsafe { scalar::one::<ESCAPE>(u16::from(character), to) };
         read += 1;
     }
     written
 }
 
-/// Characters of one and of two bytes.
+/// Writes characters, each as one or two bytes. Zero characters are not written.
 ///
 /// # Safety
-/// `dst` has room for those that are not zero.
+/// `dst` has room for the other characters.
 #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vbmi,avx512vbmi2,popcnt")]
 unsafe fn push_latin1(
     characters: __m512i,
     escapes: __mmask64,
     beyond: __mmask64,
     dst: *mut u8,
-) -> Pushed {
+) -> CompressedStep {
     let letters = letters_of(characters);
     let rare = _mm512_mask_testn_epi8_mask(escapes, letters, letters);
     let lead = _mm512_ternarylogic_epi64::<AND_OR>(
@@ -114,15 +112,17 @@ unsafe fn push_latin1(
     let second = _mm512_maskz_mov_epi8(beyond, trail);
     let second = _mm512_mask_mov_epi8(second, escapes, letters);
     let [lower, upper] = in_turn(first, second);
-    // SAFETY: at most 64 bytes, two for each character.
+    // SAFETY: the store of 64 bytes ends within the room of the characters and the slack.
     let lower = unsafe { push(lower, dst) };
-    // SAFETY: it begins after two bytes at most for each of the characters, and the slack takes 64.
+    // SAFETY: it starts behind at most two bytes for each character before, and the slack takes 64.
     let upper = unsafe { push(upper, dst.wrapping_add(lower.count_ones() as usize)) };
-    Pushed { rare, kept: [lower, upper], lane: 2 }
+    CompressedStep { rare, kept: [lower, upper], lane: 2 }
 }
 
+/// Writes UTF-16; returns how many bytes.
+///
 /// # Safety
-/// As [`super::Write`], on a machine that [`is_supported`].
+/// The conditions of [`super::Write`] hold, and the machine has the features below.
 #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vbmi,avx512vbmi2,popcnt")]
 pub unsafe fn utf16<const ESCAPE: bool>(src: *const u8, len: usize, dst: *mut u8) -> usize {
     let (mut read, mut written) = (0, 0);
@@ -131,9 +131,9 @@ pub unsafe fn utf16<const ESCAPE: bool>(src: *const u8, len: usize, dst: *mut u8
         // SAFETY: at least one unit is left.
         let count = unsafe { scalar::whole(from, len - read, UNITS) };
         let active = below(count) as __mmask32;
-        // SAFETY: `count` units are left, and the mask lets no more be read.
+        // SAFETY: `count` units are left, and the mask prevents further reads.
         let units = unsafe { _mm512_maskz_loadu_epi16(active, from.cast()) };
-        let kinds = Kinds::of::<ESCAPE>(units, active);
+        let kinds = UnitKinds::of::<ESCAPE>(units, active);
         if kinds.beyond | kinds.escapes == 0 {
             let characters = _mm512_cvtepi16_epi8(units);
             // SAFETY: `count` units have room, and the slack takes the rest.
@@ -154,7 +154,7 @@ pub unsafe fn utf16<const ESCAPE: bool>(src: *const u8, len: usize, dst: *mut u8
         if !ESCAPE {
             pushed.rare |= u64::from(_mm512_testn_epi16_mask(units, units) & active);
         }
-        // A branch rather than arithmetic: the next load must not wait for what this one found.
+        // A branch, not arithmetic: the next load must not wait for the result of this one.
         if pushed.rare == 0 {
             read += count;
             written += pushed.len();
@@ -163,25 +163,25 @@ pub unsafe fn utf16<const ESCAPE: bool>(src: *const u8, len: usize, dst: *mut u8
         let plain = pushed.rare.trailing_zeros() as usize;
         read += plain;
         written += pushed.len_of(plain);
-        // SAFETY: one of `count` units.
+        // SAFETY: `read` is below `len`, since the rare unit is one of `count`.
         let unit = unsafe { scalar::unit_at(src, read) };
-        // SAFETY: six bytes have room, and the slack takes two.
+        // SAFETY: a character has room for six bytes, and the slack for two.
         written += unsafe { scalar::one::<ESCAPE>(unit, dst.wrapping_add(written)) };
         read += 1;
     }
     written
 }
 
-/// Which units are what.
-struct Kinds {
+/// Kinds of the units of a vector, as masks.
+struct UnitKinds {
     escapes: __mmask32,
-    /// Beyond ASCII.
+    /// Units beyond ASCII.
     beyond: __mmask32,
     surrogates: __mmask32,
     threes: __mmask32,
 }
 
-impl Kinds {
+impl UnitKinds {
     #[target_feature(enable = "avx512f,avx512bw")]
     fn of<const ESCAPE: bool>(units: __m512i, active: __mmask32) -> Self {
         let mut escapes = 0;
@@ -200,12 +200,12 @@ impl Kinds {
     }
 }
 
-/// Units of any kind.
+/// Writes units of any kind. Zero units are not written.
 ///
 /// # Safety
-/// `dst` has room for those that are not zero.
+/// `dst` has room for the other units.
 #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vbmi,avx512vbmi2,popcnt")]
-unsafe fn push_utf16(units: __m512i, kinds: &Kinds, dst: *mut u8) -> Pushed {
+unsafe fn push_utf16(units: __m512i, kinds: &UnitKinds, dst: *mut u8) -> CompressedStep {
     let mut rare = 0;
     let mut value = units;
     let mut mark = _mm512_set1_epi16(0x80c0_u16.cast_signed());
@@ -218,7 +218,7 @@ unsafe fn push_utf16(units: __m512i, kinds: &Kinds, dst: *mut u8) -> Pushed {
         mark = _mm512_mask_mov_epi16(mark, lows, _mm512_set1_epi16(0x8080_u16.cast_signed()));
         mark = _mm512_mask_mov_epi16(mark, highs, _mm512_set1_epi16(0x80f0_u16.cast_signed()));
     }
-    // In each lane of 16 bits: its bits from 6 on, and from 0 on.
+    // Bit offsets in each lane of 16 bits: 6 and 0.
     let shifts = _mm512_set1_epi64(0x3036_2026_1016_0006);
     let sixes = _mm512_multishift_epi64_epi8(shifts, value);
     let two = _mm512_ternarylogic_epi64::<AND_OR>(sixes, _mm512_set1_epi8(0x3f), mark);
@@ -231,9 +231,9 @@ unsafe fn push_utf16(units: __m512i, kinds: &Kinds, dst: *mut u8) -> Pushed {
     }
     let rare = u64::from(rare);
     if kinds.threes == 0 {
-        // SAFETY: at most 64 bytes, two for each unit.
+        // SAFETY: the store of 64 bytes ends within the room of the units and the slack.
         let kept = unsafe { push(front, dst) };
-        return Pushed { rare, kept: [kept, 0], lane: 2 };
+        return CompressedStep { rare, kept: [kept, 0], lane: 2 };
     }
     let lower = lanes_of(
         _mm512_castsi512_si256(units),
@@ -245,20 +245,24 @@ unsafe fn push_utf16(units: __m512i, kinds: &Kinds, dst: *mut u8) -> Pushed {
         _mm512_extracti64x4_epi64::<1>(front),
         (kinds.threes >> 16) as __mmask16,
     );
-    // SAFETY: at most 48 bytes, three for each unit, and the slack takes the rest.
+    // SAFETY: the store of 64 bytes ends within the room of the units and the slack.
     let lower = unsafe { push(lower, dst) };
-    // SAFETY: it begins after three bytes at most for each of the units, and the slack takes 64.
+    // SAFETY: it starts behind at most three bytes for each unit before, and the slack takes 64.
     let upper = unsafe { push(upper, dst.wrapping_add(lower.count_ones() as usize)) };
-    Pushed { rare, kept: [lower, upper], lane: 4 }
+    CompressedStep { rare, kept: [lower, upper], lane: 4 }
 }
 
-/// The halves of pairs as numbers of twelve bits, which are written as any other: of the 21 bits of a code the upper nine,
-/// for 0x10000 is added to them, and the lower twelve, two of which the first half knows.
+/// Turns both halves of surrogate pairs into numbers of twelve bits, which are written as two bytes each.
+///
+/// | half | bits of the code point |
+/// |---|---|
+/// | first | the upper nine of 21, after adding 0x10000 |
+/// | second | the lower twelve, two of which come from the first half |
 #[target_feature(enable = "avx512f,avx512bw,avx512vbmi2")]
 fn halves_of(units: __m512i, highs: __mmask32, lows: __mmask32) -> __m512i {
     let ten = _mm512_and_si512(units, _mm512_set1_epi16(0x3ff));
     let of_high = _mm512_srli_epi16::<2>(_mm512_add_epi16(ten, _mm512_set1_epi16(0x40)));
-    // Each unit's place taken by the one before: from the lane of 32 bits that holds it.
+    // Each lane holds the unit before, shifted out of the lane of 32 bits that has it.
     let before = _mm512_alignr_epi32::<15>(units, units);
     let before = _mm512_shldi_epi32::<16>(units, before);
     let before = _mm512_and_si512(before, _mm512_set1_epi16(3));
@@ -267,24 +271,24 @@ fn halves_of(units: __m512i, highs: __mmask32, lows: __mmask32) -> __m512i {
     _mm512_mask_mov_epi16(value, lows, of_low)
 }
 
-/// 16 units in lanes of four bytes.
+/// Lays 16 units out in lanes of four bytes.
 #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vbmi")]
 fn lanes_of(units: __m256i, front: __m256i, threes: __mmask16) -> __m512i {
     let three = three_of(_mm512_cvtepu16_epi32(units));
     _mm512_mask_mov_epi32(_mm512_cvtepu16_epi32(front), threes, three)
 }
 
-/// The three bytes of each lane.
+/// Returns the three bytes of each code, in lanes of four.
 #[target_feature(enable = "avx512f,avx512vbmi")]
 fn three_of(codes: __m512i) -> __m512i {
-    // In each lane of 32 bits: its bits from 12, 6 and 0 on.
+    // Bit offsets in each lane of 32 bits: 12, 6 and 0.
     let shifts = _mm512_set1_epi64(0x0020_262c_0000_060c);
     let sixes = _mm512_multishift_epi64_epi8(shifts, codes);
     let six = _mm512_set1_epi32(0x003f_3f3f);
     _mm512_ternarylogic_epi64::<AND_OR>(sixes, six, _mm512_set1_epi32(0x0080_80e0))
 }
 
-/// 32 units of three bytes.
+/// Writes 32 units of three bytes.
 ///
 /// # Safety
 /// `dst` is writable for 112 bytes.
@@ -296,13 +300,13 @@ unsafe fn push_threes(units: __m512i, dst: *mut u8) {
     let upper = three_of(_mm512_cvtepu16_epi32(_mm512_extracti64x4_epi64::<1>(units)));
     let lower = _mm512_permutexvar_epi8(order, lower);
     let upper = _mm512_permutexvar_epi8(order, upper);
-    // SAFETY: the caller's promise.
+    // SAFETY: the caller meets the conditions of this function.
     unsafe { _mm512_storeu_si512(dst.cast(), lower) };
-    // SAFETY: the caller's promise.
+    // SAFETY: the caller meets the conditions of this function.
     unsafe { _mm512_storeu_si512(dst.wrapping_add(48).cast(), upper) };
 }
 
-/// The first three bytes of each lane of four.
+/// Permutation that takes the first three bytes of each lane of four.
 static THREES: [u8; 64] = {
     let mut order = [0; 64];
     let mut byte = 0;
@@ -316,16 +320,16 @@ static THREES: [u8; 64] = {
     order
 };
 
-/// Writes the bytes that are not zero and tells which.
+/// Writes the bytes that are not zero; returns which they are.
 ///
 /// # Safety
 /// `dst` is writable for 64 bytes.
 #[target_feature(enable = "avx512f,avx512bw,avx512vbmi2")]
 unsafe fn push(lanes: __m512i, dst: *mut u8) -> __mmask64 {
     let kept = _mm512_test_epi8_mask(lanes, lanes);
-    // In a register: with memory as its target the instruction takes a hundred cycles on Zen 4.
+    // Compresses to a register: with memory as its target the instruction takes about 100 cycles on Zen 4.
     let pushed = _mm512_maskz_compress_epi8(kept, lanes);
-    // SAFETY: the caller's promise.
+    // SAFETY: the caller meets the conditions of this function.
     unsafe { _mm512_storeu_si512(dst.cast(), pushed) };
     kept
 }
@@ -337,7 +341,7 @@ fn escapes_of(characters: __m512i) -> __mmask64 {
         | _mm512_cmpeq_epi8_mask(characters, _mm512_set1_epi8(b'\\'.cast_signed()))
 }
 
-/// By byte, the letter behind the backslash; zero if there is none. Only for ASCII.
+/// Returns the letter of the escape of each ASCII character; zero if it has none.
 #[target_feature(enable = "avx512f,avx512vbmi")]
 fn letters_of(characters: __m512i) -> __m512i {
     // SAFETY: the table has 128 bytes.
@@ -362,7 +366,7 @@ static LETTERS: [u8; 128] = {
     letters
 };
 
-/// The bytes of two vectors in turn: lanes of two bytes.
+/// Interleaves the bytes of two vectors, as lanes of two bytes.
 #[target_feature(enable = "avx512f,avx512vbmi")]
 fn in_turn(first: __m512i, second: __m512i) -> [__m512i; 2] {
     IN_TURN.each_ref().map(|order| {

@@ -1,6 +1,6 @@
-//! Text that ends within a vector.
+//! Loads text that ends within a vector. On any thread; the kernels without masked loads call it.
 
-/// The `len` bytes that are fewer than 16, low ones first, then zeros. Two loads that overlap rather than one that reads
+/// Loads fewer than 16 bytes, the first in the lowest bits, followed by zeros. Two loads overlap, so that neither reads
 /// beyond the end.
 ///
 /// # Safety
@@ -9,28 +9,28 @@
 pub unsafe fn load(src: *const u8, len: usize) -> [u64; 2] {
     debug_assert!(len < 16);
     if 8 <= len {
-        // SAFETY: at least eight bytes.
+        // SAFETY: at least eight bytes are readable.
         let first = unsafe { src.cast::<u64>().read_unaligned() };
-        // SAFETY: the last eight bytes.
+        // SAFETY: these are the last eight bytes.
         let last = unsafe { src.wrapping_add(len - 8).cast::<u64>().read_unaligned() };
-        // In two steps, since a shift by 64 is none.
+        // Two shifts, since shifting by 64 overflows.
         return [first, last >> (8 * (15 - len)) >> 8];
     }
     if 4 <= len {
-        // SAFETY: at least four bytes.
+        // SAFETY: at least four bytes are readable.
         let first = unsafe { src.cast::<u32>().read_unaligned() };
-        // SAFETY: the last four bytes.
+        // SAFETY: these are the last four bytes.
         let last = unsafe { src.wrapping_add(len - 4).cast::<u32>().read_unaligned() };
         return [u64::from(first) | u64::from(last) << (8 * (len - 4)), 0];
     }
     if len == 0 {
         return [0, 0];
     }
-    // SAFETY: at least one byte.
+    // SAFETY: at least one byte is readable.
     let first = unsafe { src.read() };
-    // SAFETY: before the end.
+    // SAFETY: `len / 2` is below `len`.
     let middle = unsafe { src.wrapping_add(len / 2).read() };
-    // SAFETY: the last byte.
+    // SAFETY: this is the last byte.
     let last = unsafe { src.wrapping_add(len - 1).read() };
     let bytes = u64::from(first)
         | u64::from(middle) << (8 * (len / 2))

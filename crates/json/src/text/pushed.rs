@@ -1,15 +1,17 @@
-//! What the kernels that look shuffles up, AVX2 and NEON, tell of a vector.
+//! The result of a step of the kernels that look shuffles up, AVX2 and NEON. On any thread; `driver.rs` reads it.
 
-/// What was made of a vector: all of it is written, but it only counts up to the first that is rare.
-pub struct Pushed {
+/// Lanes that a step wrote, as bits. Output counts only up to the first rare lane.
+pub struct StepMasks {
+    /// Lanes that the scalar kernel must write.
     pub rare: u32,
-    /// Those that are more than one byte, and those that are three.
+    /// Lanes of more than one byte.
     pub several: u32,
+    /// Lanes of three bytes.
     pub threes: u32,
 }
 
-impl Pushed {
-    /// The bytes of the first `count`.
+impl StepMasks {
+    /// Returns the bytes of the first `count` lanes.
     #[inline]
     pub fn len(&self, count: usize) -> usize {
         let (several, threes) = (self.several & below(count), self.threes & below(count));
@@ -17,7 +19,7 @@ impl Pushed {
     }
 }
 
-/// The lowest `len` of 32.
+/// Returns a mask of the lowest `len` of 32 bits.
 #[inline]
 pub fn below(len: usize) -> u32 {
     ((1_u64 << len) - 1) as u32

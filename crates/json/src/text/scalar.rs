@@ -1,90 +1,96 @@
-//! Character by character: for machines without a kernel of their own, and for what the others find rare.
+//! Writes one character at a time: for machines without another kernel, and for the characters that are rare to those. On
+//! any thread; `mod.rs` and the other kernels call it.
 
-use super::Progress;
+use super::TextAdvance;
 
-/// The bytes of a character, and how many of the eight they are. All eight are stored, for the room allows it.
+/// The bytes of a character. All eight are stored, since there is room; `len` of them count.
 #[derive(Clone, Copy)]
-struct Form {
+struct CharacterBytes {
     bytes: [u8; 8],
     len: usize,
 }
 
+/// Writes Latin-1; returns how many bytes.
+///
 /// # Safety
-/// As [`super::Write`].
+/// The conditions of [`super::Write`] hold.
 pub unsafe fn latin1<const ESCAPE: bool>(src: *const u8, len: usize, dst: *mut u8) -> usize {
     let mut written = 0;
     for read in 0..len {
-        // SAFETY: one of `len` characters.
+        // SAFETY: `read < len`.
         let character = unsafe { src.wrapping_add(read).read() };
-        let form = form_of::<ESCAPE>(u16::from(character));
-        // SAFETY: at most six bytes for each of the characters before, and two of the slack.
-        unsafe { dst.wrapping_add(written).cast::<[u8; 8]>().write(form.bytes) };
-        written += form.len;
+        let encoded = bytes_of::<ESCAPE>(u16::from(character));
+        // SAFETY: each character before took at most six bytes. This one has room for six, and the slack for two.
+        unsafe { dst.wrapping_add(written).cast::<[u8; 8]>().write(encoded.bytes) };
+        written += encoded.len;
     }
     written
 }
 
+/// Writes UTF-16; returns how many bytes.
+///
 /// # Safety
-/// As [`super::Write`].
+/// The conditions of [`super::Write`] hold.
 pub unsafe fn utf16<const ESCAPE: bool>(src: *const u8, len: usize, dst: *mut u8) -> usize {
-    // SAFETY: the caller's promise.
+    // SAFETY: the caller meets the conditions of this function.
     unsafe { utf16_until::<ESCAPE>(src, len, len, dst) }.written
 }
 
-/// The first `stop` units, and one more if a pair begins at the last of them.
+/// Writes the first `stop` units, and one more if a pair begins at the last of them.
 ///
 /// # Safety
-/// As [`utf16`], and `stop <= len`.
+/// The conditions of [`utf16`] hold, and `stop <= len`.
 pub unsafe fn utf16_until<const ESCAPE: bool>(
     src: *const u8,
     len: usize,
     stop: usize,
     dst: *mut u8,
-) -> Progress {
+) -> TextAdvance {
     let (mut read, mut written) = (0, 0);
     while read < stop {
         // SAFETY: `read < len`.
         let unit = unsafe { unit_at(src, read) };
         read += 1;
-        let mut form = form_of::<ESCAPE>(unit);
+        let mut encoded = bytes_of::<ESCAPE>(unit);
         if unit & 0xfc00 == HIGH && read < len {
             // SAFETY: `read < len`.
             let next = unsafe { unit_at(src, read) };
             if next & 0xfc00 == LOW {
                 read += 1;
-                form = pair(unit, next);
+                encoded = pair(unit, next);
             }
         }
-        // SAFETY: at most six bytes for each of the units before, and two of the slack.
-        unsafe { dst.wrapping_add(written).cast::<[u8; 8]>().write(form.bytes) };
-        written += form.len;
+        // SAFETY: each unit before took at most six bytes. This one has room for six, and the slack for two.
+        unsafe { dst.wrapping_add(written).cast::<[u8; 8]>().write(encoded.bytes) };
+        written += encoded.len;
     }
-    Progress { read, written }
+    TextAdvance { read, written }
 }
 
-/// Writes one character, or a surrogate without a partner, and tells how many bytes.
+/// Writes one character, or a surrogate without a partner; returns how many bytes.
 ///
 /// # Safety
 /// `dst` is writable for eight bytes.
 #[cfg_attr(
     not(any(target_arch = "x86_64", target_arch = "aarch64")),
-    allow(dead_code, reason = "for kernels that leave out what is rare")
+    allow(dead_code, reason = "only kernels with vectors leave rare characters to it")
 )]
 pub unsafe fn one<const ESCAPE: bool>(unit: u16, dst: *mut u8) -> usize {
-    let form = form_of::<ESCAPE>(unit);
-    // SAFETY: the caller's promise.
-    unsafe { dst.cast::<[u8; 8]>().write(form.bytes) };
-    form.len
+    let encoded = bytes_of::<ESCAPE>(unit);
+    // SAFETY: the caller meets the conditions of this function.
+    unsafe { dst.cast::<[u8; 8]>().write(encoded.bytes) };
+    encoded.len
 }
 
-/// How many of the `len` units a step of at most `most` takes: not the first half of a pair alone. By a load of its own, not
-/// from the vector: the next step waits for this.
+/// Returns how many of `len` units a step of at most `most` takes, so that it does not end between the halves of a pair.
+///
+/// It loads the last unit itself instead of taking it from the vector, since the next step waits for the result.
 ///
 /// # Safety
 /// `src` is readable for `len` units, at least one.
 #[cfg_attr(
     not(any(target_arch = "x86_64", target_arch = "aarch64")),
-    allow(dead_code, reason = "for kernels that take many at once")
+    allow(dead_code, reason = "only kernels with vectors take many units at once")
 )]
 #[inline]
 pub unsafe fn whole(src: *const u8, len: usize, most: usize) -> usize {
@@ -96,36 +102,38 @@ pub unsafe fn whole(src: *const u8, len: usize, most: usize) -> usize {
     most - usize::from(last & 0xfc00 == HIGH)
 }
 
+/// Reads a unit.
+///
 /// # Safety
 /// `src` is readable for more than `index` units.
 #[inline]
 pub unsafe fn unit_at(src: *const u8, index: usize) -> u16 {
-    // SAFETY: the caller's promise.
+    // SAFETY: the caller meets the conditions of this function.
     u16::from_le_bytes(unsafe { src.wrapping_add(2 * index).cast::<[u8; 2]>().read() })
 }
 
 const HIGH: u16 = 0xd800;
 const LOW: u16 = 0xdc00;
 
-fn form_of<const ESCAPE: bool>(unit: u16) -> Form {
+fn bytes_of<const ESCAPE: bool>(unit: u16) -> CharacterBytes {
     match unit {
         0..0x80 if ESCAPE => escape(unit as u8),
-        0..0x80 => Form::new([unit as u8]),
-        0x80..0x800 => Form::new([0xc0 | (unit >> 6) as u8, trail(u32::from(unit))]),
+        0..0x80 => CharacterBytes::new([unit as u8]),
+        0x80..0x800 => CharacterBytes::new([0xc0 | (unit >> 6) as u8, trail(u32::from(unit))]),
         HIGH..=0xdfff if ESCAPE => {
             let [high, low] = unit.to_be_bytes();
             let [[a, b], [c, d]] = [hex(high), hex(low)];
-            Form::new([b'\\', b'u', a, b, c, d])
+            CharacterBytes::new([b'\\', b'u', a, b, c, d])
         }
-        HIGH..=0xdfff => Form::new([0xef, 0xbf, 0xbd]),
+        HIGH..=0xdfff => CharacterBytes::new([0xef, 0xbf, 0xbd]),
         _ => {
             let code = u32::from(unit);
-            Form::new([0xe0 | (unit >> 12) as u8, trail(code >> 6), trail(code)])
+            CharacterBytes::new([0xe0 | (unit >> 12) as u8, trail(code >> 6), trail(code)])
         }
     }
 }
 
-fn escape(character: u8) -> Form {
+fn escape(character: u8) -> CharacterBytes {
     let letter = match character {
         b'"' | b'\\' => character,
         0x08 => b'b',
@@ -135,16 +143,21 @@ fn escape(character: u8) -> Form {
         b'\r' => b'r',
         0..b' ' => {
             let [high, low] = hex(character);
-            return Form::new([b'\\', b'u', b'0', b'0', high, low]);
+            return CharacterBytes::new([b'\\', b'u', b'0', b'0', high, low]);
         }
-        _ => return Form::new([character]),
+        _ => return CharacterBytes::new([character]),
     };
-    Form::new([b'\\', letter])
+    CharacterBytes::new([b'\\', letter])
 }
 
-fn pair(high: u16, low: u16) -> Form {
+fn pair(high: u16, low: u16) -> CharacterBytes {
     let code = 0x1_0000 + (u32::from(high - HIGH) << 10 | u32::from(low - LOW));
-    Form::new([0xf0 | (code >> 18) as u8, trail(code >> 12), trail(code >> 6), trail(code)])
+    CharacterBytes::new([
+        0xf0 | (code >> 18) as u8,
+        trail(code >> 12),
+        trail(code >> 6),
+        trail(code),
+    ])
 }
 
 fn trail(code: u32) -> u8 {
@@ -155,12 +168,12 @@ fn hex(byte: u8) -> [u8; 2] {
     [byte >> 4, byte & 0xf].map(|digit| if digit < 10 { b'0' + digit } else { b'a' + digit - 10 })
 }
 
-impl Form {
-    fn new<const LEN: usize>(given: [u8; LEN]) -> Self {
+impl CharacterBytes {
+    fn new<const LEN: usize>(counted: [u8; LEN]) -> Self {
         const { assert!(LEN <= 8) };
         let mut bytes = [0; 8];
-        for (byte, given) in bytes.iter_mut().zip(given) {
-            *byte = given;
+        for (byte, value) in bytes.iter_mut().zip(counted) {
+            *byte = value;
         }
         Self { bytes, len: LEN }
     }

@@ -1,11 +1,13 @@
-//! Which bytes of a vector count, as shuffles that push them to the front: what machines without `vpcompressb` look up.
+//! Tables of shuffles that push the bytes that count to the front of a vector, for machines without `vpcompressb`. On any
+//! thread; the AVX2 and NEON kernels read them.
 
+/// The source index of each byte.
 pub type Shuffle = [u8; 16];
 
-/// A shuffle leaves a byte zero for this.
+/// Index that makes a byte zero.
 const NONE: u8 = 0x80;
 
-/// Eight lanes of two bytes: by the lanes of which both count.
+/// Shuffles of eight lanes of two bytes. The index has a bit for each lane whose second byte counts.
 pub static OF_TWO: [Shuffle; 256] = {
     let mut shuffles = [[NONE; 16]; 256];
     let mut both = 0;
@@ -28,7 +30,8 @@ pub static OF_TWO: [Shuffle; 256] = {
     shuffles
 };
 
-/// Four lanes of four bytes: by the lanes of which more than one counts, and in the high half those of which three do.
+/// Shuffles of four lanes of four bytes. The low half of the index has a bit for each lane of more than one byte, the high
+/// half for each lane of three.
 pub static OF_FOUR: [Shuffle; 256] = {
     let mut shuffles = [[NONE; 16]; 256];
     let mut index = 0;
@@ -51,7 +54,7 @@ pub static OF_FOUR: [Shuffle; 256] = {
     shuffles
 };
 
-/// The first bytes of each of the lanes that divide 16 bytes.
+/// Returns the shuffle that keeps the first `lens[lane]` bytes of each lane.
 const fn push<const LANES: usize>(lens: [usize; LANES]) -> Shuffle {
     let mut shuffle = [NONE; 16];
     let (mut lane, mut pushed) = (0, 0);
@@ -68,5 +71,5 @@ const fn push<const LANES: usize>(lens: [usize; LANES]) -> Shuffle {
     shuffle
 }
 
-/// The letter behind the backslash, by the lower half of a control character below 16; zero if it has none.
+/// The letter of the escape of each control character below 16; zero if it has none.
 pub static LETTERS: [u8; 16] = [0, 0, 0, 0, 0, 0, 0, 0, b'b', b't', b'n', 0, b'f', b'r', 0, 0];

@@ -1,4 +1,5 @@
-//! What every x86-64 machine has, which is no shuffle of bytes: runs of ASCII by vector, all else by the scalar twin.
+//! Writes runs of ASCII by vector, and all other characters by the scalar kernel: SSE2, which every x86-64 machine has,
+//! has no shuffle of bytes. On any thread; `mod.rs` calls it.
 
 #[allow(clippy::wildcard_imports, reason = "intrinsics")]
 use std::arch::x86_64::*;
@@ -8,11 +9,11 @@ use super::{part, scalar};
 const STEP: usize = 16;
 const UNITS: usize = 8;
 
-/// Copies up to the first block of 16 characters that are not all copied as they are, and tells how many: whole blocks,
-/// or all.
+/// Copies blocks of 16 characters up to the first with a character that must be changed; returns how many characters.
+/// They are whole blocks, or all.
 ///
 /// # Safety
-/// As [`super::Write`].
+/// The conditions of [`super::Write`] hold.
 #[inline]
 #[target_feature(enable = "sse2")]
 pub unsafe fn copy_clean<const ESCAPE: bool>(src: *const u8, len: usize, dst: *mut u8) -> usize {
@@ -28,9 +29,9 @@ pub unsafe fn copy_clean<const ESCAPE: bool>(src: *const u8, len: usize, dst: *m
         read += STEP;
     }
     let left = len - read;
-    // SAFETY: these are left.
+    // SAFETY: `left` characters are left.
     let characters = unsafe { load_part(src.wrapping_add(read), left) };
-    // SAFETY: what is left has room, and the slack takes the rest.
+    // SAFETY: the characters that are left have room, and the slack takes the rest of the vector.
     unsafe { _mm_storeu_si128(dst.wrapping_add(read).cast(), characters) };
     if specials_of::<ESCAPE>(characters) & below(left) != 0 {
         return read;
@@ -38,16 +39,18 @@ pub unsafe fn copy_clean<const ESCAPE: bool>(src: *const u8, len: usize, dst: *m
     len
 }
 
+/// Writes Latin-1; returns how many bytes.
+///
 /// # Safety
-/// As [`super::Write`].
+/// The conditions of [`super::Write`] hold.
 #[target_feature(enable = "sse2")]
 pub unsafe fn latin1<const ESCAPE: bool>(src: *const u8, len: usize, dst: *mut u8) -> usize {
     let (mut read, mut written) = (0, 0);
     while read < len {
         let left = (len - read).min(STEP);
-        // SAFETY: these are left.
+        // SAFETY: `left` characters are left.
         let characters = unsafe { load_part(src.wrapping_add(read), left) };
-        // SAFETY: what is left has room, and the slack takes the rest.
+        // SAFETY: the characters that are left have room, and the slack takes the rest of the vector.
         unsafe { _mm_storeu_si128(dst.wrapping_add(written).cast(), characters) };
         let mut specials = specials_of::<ESCAPE>(characters) & below(left);
         if specials == 0 {
@@ -60,11 +63,11 @@ pub unsafe fn latin1<const ESCAPE: bool>(src: *const u8, len: usize, dst: *mut u
         written += plain;
         specials >>= plain;
         while specials & 1 == 1 {
-            // SAFETY: a special character is one that is left.
+            // SAFETY: special characters are among those that are left.
             let character = unsafe { src.wrapping_add(read).read() };
-            let form = dst.wrapping_add(written);
-            // SAFETY: six bytes have room, and the slack takes two.
-            written += unsafe { scalar::one::<ESCAPE>(u16::from(character), form) };
+            let to = dst.wrapping_add(written);
+            // SAFETY: a character has room for six bytes, and the slack for two.
+            written += unsafe { scalar::one::<ESCAPE>(u16::from(character), to) };
             read += 1;
             specials >>= 1;
         }
@@ -72,21 +75,23 @@ pub unsafe fn latin1<const ESCAPE: bool>(src: *const u8, len: usize, dst: *mut u
     written
 }
 
+/// Writes UTF-16; returns how many bytes.
+///
 /// # Safety
-/// As [`super::Write`].
+/// The conditions of [`super::Write`] hold.
 #[target_feature(enable = "sse2")]
 pub unsafe fn utf16<const ESCAPE: bool>(src: *const u8, len: usize, dst: *mut u8) -> usize {
     let (mut read, mut written) = (0, 0);
     while UNITS <= len - read {
         // SAFETY: eight units are left.
         let units = unsafe { _mm_loadu_si128(src.wrapping_add(2 * read).cast()) };
-        // Units from 0x8000 on are negative and become 0, hence the look at all that is not ASCII.
+        // Packing turns units from 0x8000 on into 0, so units beyond ASCII are found by themselves.
         let narrow = _mm_packus_epi16(units, _mm_setzero_si128());
         let ascii =
             _mm_cmpeq_epi16(_mm_and_si128(units, _mm_set1_epi16(-0x80)), _mm_setzero_si128());
         let ascii = _mm_movemask_epi8(_mm_packs_epi16(ascii, _mm_setzero_si128()));
         let specials = (specials_of::<ESCAPE>(narrow) | !ascii.cast_unsigned()) & below(UNITS);
-        // SAFETY: eight units have room, and the slack takes the rest.
+        // SAFETY: eight units have room, and the slack takes the rest of the vector.
         unsafe { _mm_storeu_si128(dst.wrapping_add(written).cast(), narrow) };
         if specials == 0 {
             read += UNITS;
@@ -98,17 +103,17 @@ pub unsafe fn utf16<const ESCAPE: bool>(src: *const u8, len: usize, dst: *mut u8
         written += plain;
         let (left, stop) = (len - read, UNITS - plain);
         let (src, dst) = (src.wrapping_add(2 * read), dst.wrapping_add(written));
-        // SAFETY: what is left of both.
+        // SAFETY: the rest of both ranges, which meets the same conditions.
         let rest = unsafe { scalar::utf16_until::<ESCAPE>(src, left, stop, dst) };
         read += rest.read;
         written += rest.written;
     }
     let (src, dst) = (src.wrapping_add(2 * read), dst.wrapping_add(written));
-    // SAFETY: what is left of both.
+    // SAFETY: the rest of both ranges, which meets the same conditions.
     written + unsafe { scalar::utf16::<ESCAPE>(src, len - read, dst) }
 }
 
-/// Up to 16 bytes, then zeros.
+/// Loads up to 16 bytes, followed by zeros.
 ///
 /// # Safety
 /// `src` is readable for `len` bytes.
@@ -119,12 +124,13 @@ pub unsafe fn load_part(src: *const u8, len: usize) -> __m128i {
         // SAFETY: 16 bytes are readable.
         return unsafe { _mm_loadu_si128(src.cast()) };
     }
-    // SAFETY: fewer than 16 bytes, which are readable.
+    // SAFETY: fewer than 16 bytes are asked for, and they are readable.
     let [low, high] = unsafe { part::load(src, len) };
     _mm_set_epi64x(high.cast_signed(), low.cast_signed())
 }
 
-/// Which of 16 characters do not stay one byte. One comparison with sign finds what is below a space and beyond ASCII.
+/// Returns which of 16 characters do not stay one byte. A signed comparison finds both control characters and those beyond
+/// ASCII.
 #[inline]
 #[target_feature(enable = "sse2")]
 fn specials_of<const ESCAPE: bool>(characters: __m128i) -> u32 {
@@ -138,7 +144,7 @@ fn specials_of<const ESCAPE: bool>(characters: __m128i) -> u32 {
     _mm_movemask_epi8(specials).cast_unsigned()
 }
 
-/// The lowest `len` of 32; at most 16 are asked for.
+/// Returns a mask of the lowest `len` bits, at most 16.
 #[inline]
 fn below(len: usize) -> u32 {
     (1 << len) - 1

@@ -1,6 +1,6 @@
 //! The rules, word by word, on whole files in memory.
 
-use offloop_jsonl::{BadRow, Cause, Tail, TornTail};
+use offloop_jsonl::{RowCause, RowFlaw, Tail, TornTail};
 
 /// What stands at the start of some bytes.
 enum Found {
@@ -19,8 +19,8 @@ pub struct RowOf<'a> {
 
 pub enum Worth {
     Blank,
-    Kept { is_glued: bool, is_standard: bool },
-    Torn { start: usize, cause: Cause },
+    Good { is_glued: bool, is_standard: bool },
+    Torn { start: usize, cause: RowCause },
 }
 
 pub fn rows(file: &[u8]) -> Vec<RowOf<'_>> {
@@ -43,7 +43,7 @@ pub fn worth(row: &[u8], is_terminated: bool) -> Worth {
         let at = skip_blanks(row, start);
         if at == row.len() {
             let is_standard = is_standard(row);
-            return Worth::Kept { is_glued: 1 < count, is_standard };
+            return Worth::Good { is_glued: 1 < count, is_standard };
         }
         match value(&row[at..]) {
             Found::Whole(len) if matches!(row[at], b'{' | b'[') => {
@@ -51,7 +51,7 @@ pub fn worth(row: &[u8], is_terminated: bool) -> Worth {
             }
             Found::Whole(len) if count == 0 && skip_blanks(row, at + len) == row.len() => {
                 if is_terminated || !is_number(&row[at..at + len]) {
-                    return Worth::Kept { is_glued: false, is_standard: is_standard(row) };
+                    return Worth::Good { is_glued: false, is_standard: is_standard(row) };
                 }
                 break;
             }
@@ -61,9 +61,9 @@ pub fn worth(row: &[u8], is_terminated: bool) -> Worth {
     Worth::Torn { start, cause: cause(&row[start..], is_terminated) }
 }
 
-fn cause(torn: &[u8], is_terminated: bool) -> Cause {
+fn cause(torn: &[u8], is_terminated: bool) -> RowCause {
     if torn.contains(&0) {
-        return Cause::Nul;
+        return RowCause::Nul;
     }
     let at = skip_blanks(torn, 0);
     let is_beginning = match value(&torn[at..]) {
@@ -74,10 +74,10 @@ fn cause(torn: &[u8], is_terminated: bool) -> Cause {
         Found::Nothing => false,
     };
     if !is_beginning {
-        return Cause::Garbage;
+        return RowCause::Garbage;
     }
     let is_cut = str::from_utf8(torn).is_err_and(|error| error.error_len().is_none());
-    if is_cut && !is_terminated { Cause::Utf8 } else { Cause::Partial }
+    if is_cut && !is_terminated { RowCause::Utf8 } else { RowCause::Partial }
 }
 
 /// `-Infinity` is a word, all others that begin so are numbers.
@@ -244,10 +244,11 @@ pub fn tail(file: &[u8]) -> Result<Tail, u64> {
         ends_with_newline: file.ends_with(b"\n"),
     };
     let (mut torn_rows, mut ended, mut is_any_kept) = (0, 0, false);
+    let mut is_any_garbage = false;
     for row in rows(file).iter().rev() {
         match worth(row.bytes, row.is_terminated) {
             Worth::Blank => {}
-            Worth::Kept { is_glued, .. } => {
+            Worth::Good { is_glued, .. } => {
                 is_any_kept = true;
                 tail.is_unterminated = !row.is_terminated;
                 tail.is_glued = is_glued;
@@ -256,6 +257,7 @@ pub fn tail(file: &[u8]) -> Result<Tail, u64> {
             Worth::Torn { start, cause } => {
                 torn_rows += 1;
                 ended += usize::from(row.is_terminated);
+                is_any_garbage |= cause == RowCause::Garbage;
                 let offset = (row.start + start) as u64;
                 tail.torn = Some(TornTail { offset, cause, is_behind_row: 0 < start });
                 if 4096 < torn_rows {
@@ -269,22 +271,22 @@ pub fn tail(file: &[u8]) -> Result<Tail, u64> {
         }
     }
     match tail.torn {
-        Some(torn) if !is_any_kept && 2 <= ended => Err(torn.offset),
+        Some(torn) if !is_any_kept && is_any_garbage && 2 <= ended => Err(torn.offset),
         _ => Ok(tail),
     }
 }
 
 /// Rule 12, of all rows of these bytes.
-pub fn bad_rows(file: &[u8]) -> Vec<BadRow> {
+pub fn bad_rows(file: &[u8]) -> Vec<RowFlaw> {
     let flaw = |row: &RowOf<'_>| match worth(row.bytes, row.is_terminated) {
-        Worth::Blank | Worth::Kept { is_glued: false, is_standard: true } => None,
-        Worth::Kept { is_glued: true, .. } => Some(Cause::Glued),
-        Worth::Kept { .. } => Some(Cause::Nonstandard),
+        Worth::Blank | Worth::Good { is_glued: false, is_standard: true } => None,
+        Worth::Good { is_glued: true, .. } => Some(RowCause::Glued),
+        Worth::Good { .. } => Some(RowCause::Nonstandard),
         Worth::Torn { cause, .. } => Some(cause),
     };
     let bad = |row: &RowOf<'_>| {
         let (offset, len) = (row.start as u64, row.bytes.len() as u64);
-        flaw(row).map(|cause| BadRow { offset, len, cause })
+        flaw(row).map(|cause| RowFlaw { offset, len, cause })
     };
     rows(file).iter().filter_map(bad).collect()
 }

@@ -1,0 +1,27 @@
+/** Runs each input of `steps/inputs.ts` at three sizes, and has callgrind write what each took. */
+
+import { setImmediate as nextTurn } from 'node:timers/promises'
+import { loadHooks } from '../fixtures/hooks.ts'
+import { expect, play } from '../fixtures/scenario.ts'
+import { INPUTS } from '../steps/inputs.ts'
+
+const hooks = loadHooks()
+const only = process.env['OFFLOOP_ONLY']
+
+async function count(): Promise<void> {
+  for (const { name, size, make } of INPUTS) {
+    if (only !== undefined && !name.includes(only)) continue
+    // What happens once only, code that is loaded and learned, does not grow.
+    await make(size)()
+    // Twice, as the collector may come in between.
+    for (const factor of [1, 4, 16, 1, 4, 16]) {
+      const work = make(size * factor)
+      await nextTurn()
+      expect(hooks.dumpCounts('before'), 'callgrind to count')
+      await work()
+      hooks.dumpCounts(`${factor} ${name}`)
+    }
+  }
+}
+
+await play({ count })

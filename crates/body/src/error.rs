@@ -1,0 +1,91 @@
+//! Errors of taking a body apart. Tasks return them; the glue turns them into data for JavaScript.
+
+use std::error::Error;
+use std::fmt;
+
+use offloop_base64::DecodeError;
+use offloop_experts::PayloadError;
+use offloop_grammar::CheckError;
+
+use crate::scan::ScanError;
+
+/// Why a body cannot be taken apart. `E` is the error of `poll`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum BodyError<E> {
+    /// Not valid JSON.
+    Json(CheckError),
+    /// A value cannot be lifted.
+    Lift(LiftError),
+    /// The memory of a value is too small, which only a defect of the plan can cause.
+    Memory(DecodeError),
+    /// The error of `poll`.
+    Stopped(E),
+}
+
+/// A value that cannot be lifted.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LiftError {
+    /// JSON Pointer of the value.
+    pub pointer: String,
+    /// Byte of the body at which the value is invalid.
+    pub offset: usize,
+    pub cause: LiftCause,
+}
+
+/// Why a value cannot be lifted.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum LiftCause {
+    /// The value has another JSON type.
+    Mismatch,
+    /// The string is not base64.
+    Base64,
+    /// A number does not fit its element type.
+    Number,
+    /// The routed experts are invalid.
+    Experts(PayloadError),
+}
+
+impl fmt::Display for LiftError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { pointer, cause, .. } = self;
+        let what = match cause {
+            LiftCause::Mismatch => "of another type",
+            LiftCause::Base64 => "no base64",
+            LiftCause::Number => "an array of numbers of which one does not fit its element type",
+            LiftCause::Experts(error) => {
+                return write!(f, "the routed experts at {pointer:?}: {error}");
+            }
+        };
+        write!(f, "the value at {pointer:?} is {what}")
+    }
+}
+
+impl Error for LiftError {}
+
+impl<E: fmt::Display> fmt::Display for BodyError<E> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Json(error) => error.fmt(f),
+            Self::Lift(error) => error.fmt(f),
+            Self::Memory(error) => error.fmt(f),
+            Self::Stopped(error) => error.fmt(f),
+        }
+    }
+}
+
+impl<E: fmt::Debug + fmt::Display> Error for BodyError<E> {}
+
+impl<E> From<LiftError> for BodyError<E> {
+    fn from(error: LiftError) -> Self {
+        Self::Lift(error)
+    }
+}
+
+impl<E> From<ScanError<E>> for BodyError<E> {
+    fn from(error: ScanError<E>) -> Self {
+        match error {
+            ScanError::Json(error) => Self::Json(error),
+            ScanError::Stopped(error) => Self::Stopped(error),
+        }
+    }
+}

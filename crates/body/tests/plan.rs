@@ -1,0 +1,305 @@
+//! Plans and fills of bodies, compared with a naive twin that knows what the body was made of.
+
+#![allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::panic, reason = "a test")]
+
+use offloop_body::{
+    BodyError, BodyPlan, CheckError, ElementType, FilledBody, LiftCause, LiftConfig, LiftError,
+    LiftKind,
+};
+use offloop_experts::Hints;
+use proptest::prelude::*;
+
+type Filled = Result<(BodyPlan, FilledBody, Vec<u8>, Vec<Vec<u8>>), BodyError<()>>;
+
+fn kind(name: &str) -> LiftKind {
+    LiftKind::named(name, Hints::default()).unwrap()
+}
+
+fn config(lifts: &[(&str, &str)], keeps_mismatches: bool) -> LiftConfig {
+    let pointers: Vec<_> = lifts.iter().map(|(pointer, _)| pointer.as_bytes().to_vec()).collect();
+    let kinds = lifts.iter().map(|(_, name)| kind(name)).collect();
+    LiftConfig::new(&pointers, kinds, keeps_mismatches).unwrap()
+}
+
+fn plan(text: &[u8], config: &LiftConfig) -> Result<BodyPlan, BodyError<()>> {
+    BodyPlan::new(text, config, false, || Ok(()))
+}
+
+/// Plans and fills memory in which every byte is dirty.
+fn take_apart(text: &mut [u8], config: &LiftConfig, is_ours: bool) -> Filled {
+    let plan = BodyPlan::new(text, config, is_ours, || Ok(()))?;
+    let mut rest = vec![0xee; plan.rest_size()];
+    let mut memories: Vec<_> = plan.sizes().iter().map(|&size| vec![0xee; size]).collect();
+    let mut views: Vec<_> = memories.iter_mut().map(Vec::as_mut_slice).collect();
+    let filled = plan.fill(text, &mut rest, &mut views, || Ok(()))?;
+    Ok((plan, filled, rest, memories))
+}
+
+fn describe(plan: &BodyPlan, text: &[u8]) -> String {
+    plan.describe(text, || Ok::<(), ()>(())).unwrap()
+}
+
+fn lift_error(pointer: &str, offset: usize, cause: LiftCause) -> BodyError<()> {
+    BodyError::Lift(LiftError { pointer: pointer.to_owned(), offset, cause })
+}
+
+#[test]
+fn each_kind_goes_to_its_memory() {
+    let large = "A".repeat(100_000);
+    let text = format!(
+        r#" {{"a":"QUJD","b":[1,2],"c":{{"x":"é"}},"d":"{large}","k\"":[3,{{"e":"Q\u0055I="}}],"n":null}} "#
+    );
+    let lifts = [
+        ("/a", "base64"),
+        ("/b", "int32"),
+        ("/c", "raw"),
+        ("/d", "base64"),
+        ("/*/*/e", "base64"),
+        ("/n", "raw"),
+    ];
+    let (plan, filled, rest, memories) =
+        take_apart(&mut text.clone().into_bytes(), &config(&lifts, false), false).unwrap();
+    assert_eq!(
+        describe(&plan, text.as_bytes()),
+        r#"[69,[40,75000],[[["a"],0,0,0],[["b"],1,0,8],[["c"],2,0,16],[["d"],3,1,0],[["k\"",1,"e"],4,0,32]]]"#
+    );
+    assert_eq!(
+        String::from_utf8(rest).unwrap(),
+        r#" {"a":null,"b":null,"c":null,"d":null,"k\"":[3,{"e":null}],"n":null} "#
+    );
+    assert!(filled.is_ascii);
+    assert_eq!(filled.lengths, [3, 8, 10, 75_000, 2]);
+    assert_eq!(filled.describe(), "[true,[3,8,10,75000,2]]");
+    let numbers = [1_i32, 2].map(i32::to_ne_bytes).concat();
+    let shared =
+        [b"ABC\0\0\0\0\0", &*numbers, "{\"x\":\"é\"}\0\0\0\0\0\0".as_bytes(), b"AB\0\0\0\0\0\0"];
+    assert_eq!(memories[0], shared.concat(), "gaps are clear");
+    assert_eq!(memories[1], vec![0; 75_000]);
+}
+
+#[test]
+fn experts_are_described_with_their_shape() {
+    let text = br#"{"e":{"data":"AQIDBAUG","shape":[3,1,2],"dtype":"uint8","start":4}}"#;
+    let (plan, filled, rest, memories) =
+        take_apart(&mut text.to_vec(), &config(&[("/e", "experts")], false), false).unwrap();
+    assert_eq!(describe(&plan, text), r#"[10,[8],[[["e"],0,0,0,[3,1,2],"uint8",4]]]"#);
+    assert_eq!(filled.lengths, [6]);
+    assert_eq!(memories, [[1, 2, 3, 4, 5, 6, 0, 0]]);
+    assert_eq!(rest, br#"{"e":null}"#);
+}
+
+#[test]
+fn invalid_experts_are_named_with_their_place() {
+    let lifts = config(&[("/a/e", "experts")], false);
+    let text = br#"{"a":{"e":"nrlre1:uint8:1x1"}}"#;
+    let Err(BodyError::Lift(error)) = plan(text, &lifts) else { panic!("it is invalid") };
+    assert_eq!((&*error.pointer, error.offset), ("/a/e", 10));
+    assert!(error.to_string().starts_with(r#"the routed experts at "/a/e": "#), "{error}");
+    // The data is read by the second step, which knows the character.
+    let text = br#"{"a":{"e":"nrlre1:uint8:1x1x3:A*ID"}}"#;
+    let Err(BodyError::Lift(error)) = take_apart(&mut text.to_vec(), &lifts, false) else {
+        panic!("it is invalid")
+    };
+    let star = text.iter().position(|&byte| byte == b'*').unwrap();
+    assert_eq!((&*error.pointer, error.offset), ("/a/e", star));
+}
+
+#[test]
+fn errors_tell_pointer_and_byte() {
+    let lifts =
+        config(&[("/a", "base64"), ("/b", "uint8"), ("/k~1", "base64"), ("/e", "base64")], false);
+    for (text, error) in [
+        (r#"{"a":"#, BodyError::Json(CheckError { offset: 5 })),
+        (r#"{"a":[1]}"#, lift_error("/a", 5, LiftCause::Mismatch)),
+        (r#"{"a":"QUJD","b":[1,"2"]}"#, lift_error("/b", 16, LiftCause::Mismatch)),
+        (r#"{"a":"QU*D"}"#, lift_error("/a", 8, LiftCause::Base64)),
+        (r#"{"k\/":"QUJDR"}"#, lift_error("/k~1", 13, LiftCause::Base64)),
+        (r#"{"e":"Q\u0055J*"}"#, lift_error("/e", 14, LiftCause::Base64)),
+        (r#"{"b":[ 1, 256]}"#, lift_error("/b", 10, LiftCause::Number)),
+    ] {
+        let outcome = take_apart(&mut text.as_bytes().to_vec(), &lifts, false);
+        assert_eq!(outcome.map(|_| ()), Err(error), "{text}");
+    }
+}
+
+#[test]
+fn a_mismatch_is_reported_before_what_is_wrong_inside_of_values() {
+    let lifts = config(&[("/e", "experts"), ("/b", "int32")], false);
+    let text = br#"{"e":"nrlre1:","b":"x"}"#;
+    assert_eq!(plan(text, &lifts).map(|_| ()), Err(lift_error("/b", 19, LiftCause::Mismatch)));
+}
+
+#[test]
+fn kept_mismatches_stay_in_the_rest() {
+    let text = br#"{"a":[1],"b":[1]}"#;
+    let lifts = config(&[("/a", "base64"), ("/b", "uint8")], true);
+    let (_, filled, rest, _) = take_apart(&mut text.to_vec(), &lifts, false).unwrap();
+    assert_eq!(rest, br#"{"a":[1],"b":null}"#);
+    assert_eq!(filled.lengths, [1]);
+}
+
+#[test]
+fn the_rest_is_ascii_where_only_lifted_values_are_not() {
+    for (text, is_ascii) in [(r#"{"a":"é"}"#, true), (r#"{"a":"é","é":1}"#, false)] {
+        let lifts = config(&[("/a", "raw")], false);
+        let (_, filled, _, _) = take_apart(&mut text.as_bytes().to_vec(), &lifts, false).unwrap();
+        assert_eq!(filled.is_ascii, is_ascii, "{text}");
+    }
+}
+
+#[test]
+fn the_largest_string_is_decoded_in_place_if_the_body_is_ours() {
+    let [small, large] =
+        [("Q", 1 << 20), ("QUJD", 1 << 19)].map(|(part, count)| part.repeat(count));
+    let text = format!(r#"{{"a":"{small}","b":"{large}","c":"QUJD"}}"#);
+    let lifts = config(&[("/*", "base64")], false);
+    for is_ours in [false, true] {
+        let mut body = text.clone().into_bytes();
+        let (plan, filled, rest, memories) = take_apart(&mut body, &lifts, is_ours).unwrap();
+        assert_eq!(filled.lengths, [3 << 18, 3 << 19, 3]);
+        assert_eq!(rest, br#"{"a":null,"b":null,"c":null}"#);
+        assert!(memories[0].starts_with(b"ABC"));
+        let expected = b"ABC".repeat(1 << 19);
+        if is_ours {
+            assert_eq!(plan.sizes().len(), 2);
+            assert!(describe(&plan, text.as_bytes()).contains(r#"[["b"],0,2,0]"#));
+            assert!(body.starts_with(&expected));
+        } else {
+            assert_eq!(memories[2], expected);
+            assert_eq!(body, text.as_bytes());
+        }
+    }
+}
+
+#[test]
+fn an_invalid_character_in_place_has_its_offset_in_the_body() {
+    let mut body = format!(r#"{{"a":"{}*"}}"#, "QUJD".repeat(1 << 19)).into_bytes();
+    let lifts = config(&[("/a", "base64")], false);
+    let star = body.len() - 3;
+    let outcome = take_apart(&mut body, &lifts, true);
+    assert_eq!(outcome.map(|_| ()), Err(lift_error("/a", star, LiftCause::Base64)));
+}
+
+#[test]
+fn every_poll_can_stop_the_work() {
+    let large = "QUJD".repeat(1 << 19);
+    let text = format!(r#"{{"a":"{large}","b":"{large}","c":[1,2,3],"d":{{"x":"{large}"}}}}"#);
+    let text = text.into_bytes();
+    let lifts = [("/a", "base64"), ("/b", "base64"), ("/c", "int32"), ("/d", "raw")];
+    let lifts = config(&lifts, false);
+    let plan = BodyPlan::new(&text, &lifts, true, || Ok::<(), ()>(())).unwrap();
+    let fill = |mut left: usize| {
+        let mut rest = vec![0; plan.rest_size()];
+        let mut memories: Vec<_> = plan.sizes().iter().map(|&size| vec![0; size]).collect();
+        let mut views: Vec<_> = memories.iter_mut().map(Vec::as_mut_slice).collect();
+        let mut polls = 0;
+        let filled = plan.fill(&mut text.clone(), &mut rest, &mut views, || {
+            polls += 1;
+            left = left.wrapping_sub(1);
+            if left == 0 { Err(()) } else { Ok(()) }
+        });
+        (filled.map(|_| ()), polls)
+    };
+    let (filled, polls) = fill(0);
+    assert_eq!(filled, Ok(()));
+    assert!(8 <= polls, "{polls} polls of six megabytes");
+    for last in 1..=polls {
+        assert_eq!(fill(last), (Err(BodyError::Stopped(())), last));
+    }
+}
+
+#[test]
+fn a_description_of_many_values_can_be_stopped() {
+    let text = format!("[{}1]", "1,".repeat(9999)).into_bytes();
+    let plan = plan(&text, &config(&[("/*", "raw")], false)).unwrap();
+    let mut polls = 0;
+    let stopped = plan.describe(&text, || {
+        polls += 1;
+        if polls == 3 { Err("stopped") } else { Ok(()) }
+    });
+    assert_eq!((stopped, polls), (Err("stopped"), 3));
+}
+
+/// A member of a body, and what it becomes.
+#[derive(Clone, Debug)]
+struct Member {
+    kind: &'static str,
+    json: String,
+    bytes: Vec<u8>,
+}
+
+fn member() -> impl Strategy<Value = Member> {
+    let raw =
+        prop::sample::select(vec!["{\"a\":[1,\"]\"]}", "7", "\"\\\"\"", "[]", "true", "\"é\""]);
+    prop_oneof![
+        prop::collection::vec(any::<u16>(), 0..40).prop_map(|numbers| Member {
+            kind: "uint16",
+            json: format!("{numbers:?}"),
+            bytes: numbers.iter().flat_map(|number| number.to_ne_bytes()).collect(),
+        }),
+        prop::collection::vec(-1e9..1e9_f64, 0..40).prop_map(|numbers| Member {
+            kind: "float64",
+            json: format!("{numbers:?}"),
+            bytes: numbers.iter().flat_map(|number| number.to_ne_bytes()).collect(),
+        }),
+        (0..90_usize).prop_map(|count| Member {
+            kind: "base64",
+            json: format!("\"{}\"", "QU JD\\n".repeat(count)),
+            bytes: b"ABC".repeat(count),
+        }),
+        raw.prop_map(|json| Member { kind: "raw", json: json.into(), bytes: json.into() }),
+        (60_000..90_000_usize).prop_map(|count| Member {
+            kind: "raw",
+            json: format!("\"{}\"", "x".repeat(count)),
+            bytes: format!("\"{}\"", "x".repeat(count)).into(),
+        }),
+    ]
+}
+
+proptest! {
+    #[test]
+    fn values_are_where_the_description_says(members in prop::collection::vec(member(), 0..12)) {
+        let pointers: Vec<_> = (0..members.len()).map(|index| format!("/{index}/v")).collect();
+        let lifts: Vec<_> =
+            pointers.iter().zip(&members).map(|(pointer, member)| (&**pointer, member.kind)).collect();
+        let with = |json: &dyn Fn(&Member) -> String| {
+            let items: Vec<_> =
+                members.iter().map(|member| format!("{{\"v\": {} }}", json(member))).collect();
+            format!("[{}]", items.join(","))
+        };
+        let text = with(&|member| member.json.clone());
+        let (plan, filled, rest, memories) =
+            take_apart(&mut text.clone().into_bytes(), &config(&lifts, false), false).unwrap();
+        prop_assert_eq!(String::from_utf8(rest).unwrap(), with(&|_| "null".to_owned()));
+        let lengths: Vec<_> = members.iter().map(|member| member.bytes.len()).collect();
+        prop_assert_eq!(&filled.lengths, &lengths);
+        // `[restSize,[sizes],[[[index,"v"],pattern,memory,start],…]]`
+        let description = describe(&plan, text.as_bytes());
+        let mut ends = vec![0; memories.len()];
+        for (index, member) in members.iter().enumerate() {
+            let before = format!("[[{index},\"v\"],{index},");
+            let behind = description.split(&before).nth(1).unwrap();
+            let mut numbers = behind.split(']').next().unwrap().split(',');
+            let mut number = || numbers.next().unwrap().parse::<usize>().unwrap();
+            let (memory, start) = (number(), number());
+            prop_assert!(start % 8 == 0 && ends[memory] <= start, "aligned, and apart");
+            let end = start + member.bytes.len();
+            ends[memory] = end;
+            prop_assert_eq!(&memories[memory][start..end], &*member.bytes);
+        }
+    }
+}
+
+#[test]
+fn element_types_have_their_names() {
+    for (name, element) in [
+        ("int32", ElementType::Int32),
+        ("uint8", ElementType::Uint8),
+        ("uint16", ElementType::Uint16),
+        ("float32", ElementType::Float32),
+        ("float64", ElementType::Float64),
+    ] {
+        assert_eq!(kind(name), LiftKind::Numbers(element));
+    }
+    assert_eq!(LiftKind::named("int64", Hints::default()), None);
+}

@@ -1,0 +1,171 @@
+//! Prints a tape in the format that the caller asks for.
+//!
+//! The glue calls it in tasks, and on the JS thread for small values. JSON is written compactly first. Sorting keys and
+//! indenting each read that text and write it anew, through memory of the [`Workspace`].
+
+use sha2::{Digest, Sha256};
+
+use crate::error::TranscodeError;
+use crate::indent::indent;
+use crate::msgpack::{Floats, PackOptions, pack};
+use crate::output::Memory;
+use crate::sort::sort;
+use crate::tape::{Segment, Tag, Tape};
+use crate::text::Kernel;
+use crate::transcode::{JsonExtent, transcode};
+
+/// Bytes hashed between two calls of [`Workspace::poll`].
+const PIECE: usize = 1 << 20;
+
+/// The word that ends a row.
+const ROW: [i32; 1] = [Tag::Extra as i32];
+
+/// The memory and the poll that the caller of [`print`] provides.
+pub trait Workspace {
+    type Memory: Memory;
+
+    /// Returns memory of at least `size` bytes for an intermediate text.
+    ///
+    /// # Errors
+    /// Fails where there is none.
+    fn acquire(&self, size: usize) -> Result<Self::Memory, <Self::Memory as Memory>::Error>;
+
+    /// Is called every 0.1 to 1 ms of work.
+    ///
+    /// # Errors
+    /// Fails to stop the printing.
+    fn poll(&self) -> Result<(), <Self::Memory as Memory>::Error>;
+}
+
+/// How a tape is printed.
+#[derive(Clone, Copy, Debug)]
+pub struct PrintConfig<'a> {
+    pub format: PrintFormat<'a>,
+    /// Whether the text ends with a newline.
+    pub has_newline: bool,
+    /// The expected size of the compact JSON, in bytes. Intermediate memory begins with it.
+    pub expected_size: usize,
+}
+
+/// The format in which a tape is printed.
+#[derive(Clone, Copy, Debug)]
+pub enum PrintFormat<'a> {
+    Json(JsonLayout<'a>),
+    /// The SHA-256 of the JSON, as 64 hexadecimal digits.
+    Digest(JsonLayout<'a>),
+    Msgpack {
+        floats: Floats,
+        /// The most levels of nesting.
+        max_depth: usize,
+    },
+}
+
+/// The order of keys and the white space of JSON.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct JsonLayout<'a> {
+    pub sorts_keys: bool,
+    /// The white space of one level; `None` for compact JSON.
+    pub gap: Option<&'a [u8]>,
+}
+
+/// Prints `tape` to the start of `out`; returns the length.
+///
+/// # Errors
+/// Fails as `out` and `workspace` do, for values beyond the limits of `MessagePack`, for invalid raw JSON, and for an
+/// invalid tape.
+pub fn print<M, W>(
+    tape: Tape<'_>,
+    config: &PrintConfig<'_>,
+    out: &mut M,
+    workspace: &W,
+) -> Result<usize, TranscodeError<M::Error>>
+where
+    M: Memory,
+    W: Workspace<Memory: Memory<Error = M::Error>>,
+{
+    if config.has_newline {
+        let newline = Segment { words: &ROW, ..Segment::default() };
+        let segments = tape.segments.iter().copied().chain([newline]).collect::<Vec<_>>();
+        return print_segments(Tape { segments: &segments, ..tape }, config, out, workspace);
+    }
+    print_segments(tape, config, out, workspace)
+}
+
+fn print_segments<M, W>(
+    tape: Tape<'_>,
+    config: &PrintConfig<'_>,
+    out: &mut M,
+    workspace: &W,
+) -> Result<usize, TranscodeError<M::Error>>
+where
+    M: Memory,
+    W: Workspace<Memory: Memory<Error = M::Error>>,
+{
+    let size = config.expected_size;
+    match config.format {
+        PrintFormat::Json(layout) => print_json(tape, layout, size, out, workspace),
+        PrintFormat::Digest(layout) => {
+            let mut json = workspace.acquire(size).map_err(TranscodeError::Stopped)?;
+            let len = print_json(tape, layout, size, &mut json, workspace)?;
+            digest(first(&mut json, len), out.bytes(), workspace).map_err(TranscodeError::Stopped)
+        }
+        PrintFormat::Msgpack { floats, max_depth } => {
+            let options = PackOptions { floats, max_depth, kernel: Kernel::best() };
+            pack(tape, &options, out, || workspace.poll())
+        }
+    }
+}
+
+fn print_json<M, W>(
+    tape: Tape<'_>,
+    layout: JsonLayout<'_>,
+    expected_size: usize,
+    out: &mut M,
+    workspace: &W,
+) -> Result<usize, TranscodeError<M::Error>>
+where
+    M: Memory,
+    W: Workspace<Memory: Memory<Error = M::Error>>,
+{
+    let poll = || workspace.poll();
+    if !layout.sorts_keys && layout.gap.is_none() {
+        return Ok(transcode(tape, Kernel::best(), out, poll)?.len);
+    }
+    let mut compact = workspace.acquire(expected_size).map_err(TranscodeError::Stopped)?;
+    let extent = transcode(tape, Kernel::best(), &mut compact, poll)?;
+    let json = first(&mut compact, extent.len);
+    let Some(gap) = layout.gap else {
+        return Ok(sort(json, &extent.raws, out, poll)?.len);
+    };
+    if !layout.sorts_keys {
+        return indent(json, &extent.raws, gap, out, poll);
+    }
+    let mut sorted = workspace.acquire(extent.len).map_err(TranscodeError::Stopped)?;
+    let JsonExtent { len, raws } = sort(json, &extent.raws, &mut sorted, poll)?;
+    drop(compact);
+    indent(first(&mut sorted, len), &raws, gap, out, poll)
+}
+
+/// Writes the SHA-256 of `json` to the start of `out`; returns how many digits `out` has room for.
+fn digest<W: Workspace>(
+    json: &[u8],
+    out: &mut [u8],
+    workspace: &W,
+) -> Result<usize, <W::Memory as Memory>::Error> {
+    let mut hash = Sha256::new();
+    for piece in json.chunks(PIECE) {
+        workspace.poll()?;
+        hash.update(piece);
+    }
+    let digits = hash.finalize().into_iter().flat_map(|byte| [byte >> 4, byte & 15]);
+    let mut len = 0;
+    for (to, digit) in out.iter_mut().zip(digits) {
+        *to = if digit < 10 { b'0' + digit } else { b'a' + digit - 10 };
+        len += 1;
+    }
+    Ok(len)
+}
+
+fn first<M: Memory>(memory: &mut M, len: usize) -> &[u8] {
+    memory.bytes().get(..len).unwrap_or_default()
+}

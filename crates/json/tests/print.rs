@@ -1,0 +1,238 @@
+//! Compares `print` in every format with the steps that it consists of.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::indexing_slicing,
+    clippy::cast_possible_wrap,
+    reason = "a test"
+)]
+
+use std::cell::{Cell, RefCell};
+
+use offloop_json::{
+    Floats, JsText, JsonLayout, Kernel, Lexicon, Memory, PackOptions, PrintConfig, PrintFormat,
+    Segment, Tag, Tape, TranscodeError, Workspace, indent, pack, print, sort, transcode,
+};
+use proptest::prelude::*;
+
+#[derive(Debug, PartialEq, Eq)]
+struct Stopped;
+
+/// Memory that grows as asked.
+struct GrowingBytes(Vec<u8>);
+
+impl Memory for GrowingBytes {
+    type Error = Stopped;
+
+    fn bytes(&mut self) -> &mut [u8] {
+        &mut self.0
+    }
+
+    fn grow(&mut self, len: usize, size: usize) -> Result<(), Stopped> {
+        let mut grown = vec![0xBB; size];
+        grown[..len].copy_from_slice(&self.0[..len]);
+        self.0 = grown;
+        Ok(())
+    }
+}
+
+/// Memory that begins with the sizes asked for, and stops at a poll.
+struct Desk {
+    sizes: RefCell<Vec<usize>>,
+    polls_left: Cell<usize>,
+}
+
+impl Desk {
+    fn new() -> Self {
+        Self { sizes: RefCell::default(), polls_left: Cell::new(usize::MAX) }
+    }
+}
+
+impl Workspace for Desk {
+    type Memory = GrowingBytes;
+
+    fn acquire(&self, size: usize) -> Result<GrowingBytes, Stopped> {
+        self.sizes.borrow_mut().push(size);
+        Ok(GrowingBytes(vec![0xAA; size]))
+    }
+
+    fn poll(&self) -> Result<(), Stopped> {
+        self.polls_left.set(self.polls_left.get().checked_sub(1).ok_or(Stopped)?);
+        Ok(())
+    }
+}
+
+fn word(tag: Tag, payload: i32) -> i32 {
+    payload << 4 | tag as i32
+}
+
+/// Prints the tape of [`with_tape`].
+fn printed(format: PrintFormat<'_>, has_newline: bool, expected_size: usize) -> (Vec<u8>, Desk) {
+    let desk = Desk::new();
+    let mut out = GrowingBytes(vec![0; 64]);
+    let config = PrintConfig { format, has_newline, expected_size };
+    let len = with_tape(|tape| print(tape, &config, &mut out, &desk)).unwrap();
+    out.0.truncate(len);
+    (out.0, desk)
+}
+
+/// Reads the tape of `{"b":1,"a":[raw,{"d":null,"c":true}]}`, with raw JSON that no layout changes.
+fn with_tape<T>(read: impl FnOnce(Tape<'_>) -> T) -> T {
+    let names = |len: i32| [word(Tag::Name, 0), len];
+    let words = [
+        &[word(Tag::Open, 1)][..],
+        &names(1),
+        &[word(Tag::Int, 1)],
+        &names(1),
+        &[word(Tag::Open, 0), word(Tag::Extra, 3), 0, word(Tag::Open, 1)],
+        &names(1),
+        &[word(Tag::Literal, 0)],
+        &names(1),
+        &[word(Tag::Literal, 1), word(Tag::Close, 1), word(Tag::Close, 0), word(Tag::Close, 1)],
+    ]
+    .concat();
+    let segments = [Segment { words: &words, bytes: b"badc", ..Segment::default() }];
+    let longs = [JsText { bytes: br#"{"z":[1, 2],"y":0}"#, is_wide: false }];
+    let lexicon = Lexicon::default();
+    read(Tape { segments: &segments, longs: &longs, lexicon: &lexicon, has_rows: false })
+}
+
+const COMPACT: &str = r#"{"b":1,"a":[{"z":[1, 2],"y":0},{"d":null,"c":true}]}"#;
+const SORTED: &str = r#"{"a":[{"z":[1, 2],"y":0},{"c":true,"d":null}],"b":1}"#;
+const SPACED: &str = "{\n \"b\": 1,\n \"a\": [\n  {\"z\":[1, 2],\"y\":0},\n  {\n   \"d\": null,\n   \"c\": true\n  }\n ]\n}";
+const SORTED_SPACED: &str = "{\n \"a\": [\n  {\"z\":[1, 2],\"y\":0},\n  {\n   \"c\": true,\n   \"d\": null\n  }\n ],\n \"b\": 1\n}";
+
+fn layouts() -> [(JsonLayout<'static>, &'static str); 4] {
+    let gap = Some(&b" "[..]);
+    [
+        (JsonLayout::default(), COMPACT),
+        (JsonLayout { sorts_keys: true, gap: None }, SORTED),
+        (JsonLayout { sorts_keys: false, gap }, SPACED),
+        (JsonLayout { sorts_keys: true, gap }, SORTED_SPACED),
+    ]
+}
+
+#[test]
+fn every_layout_is_printed_at_any_expected_size() {
+    for (layout, expected) in layouts() {
+        for size in [0, 64, 1 << 16] {
+            let (json, _) = printed(PrintFormat::Json(layout), false, size);
+            assert_eq!(str::from_utf8(&json).unwrap(), expected);
+            let (json, _) = printed(PrintFormat::Json(layout), true, size);
+            assert_eq!(str::from_utf8(&json).unwrap(), format!("{expected}\n"));
+        }
+    }
+}
+
+#[test]
+fn intermediate_memory_has_the_expected_size_and_compact_json_needs_none() {
+    let sizes = layouts().map(|(layout, _)| printed(PrintFormat::Json(layout), false, 99).1.sizes);
+    let sizes = sizes.map(RefCell::into_inner);
+    assert_eq!(sizes, [vec![], vec![99], vec![99], vec![99, COMPACT.len()]]);
+}
+
+#[test]
+fn a_digest_is_the_sha256_of_the_json_that_is_printed_otherwise() {
+    for (layout, expected) in layouts() {
+        let (digest, _) = printed(PrintFormat::Digest(layout), false, 0);
+        assert_eq!(str::from_utf8(&digest).unwrap(), sha256_of(expected));
+    }
+}
+
+fn sha256_of(text: &str) -> String {
+    use sha2::{Digest, Sha256};
+    let digits: Vec<_> = Sha256::digest(text).iter().map(|byte| format!("{byte:02x}")).collect();
+    digits.concat()
+}
+
+#[test]
+fn the_digest_of_a_number_is_known() {
+    let desk = Desk::new();
+    let mut out = GrowingBytes(vec![0; 64]);
+    let words = [word(Tag::Int, 1)];
+    let segments = [Segment { words: &words, ..Segment::default() }];
+    let lexicon = Lexicon::default();
+    let tape = Tape { segments: &segments, longs: &[], lexicon: &lexicon, has_rows: false };
+    let format = PrintFormat::Digest(JsonLayout::default());
+    let config = PrintConfig { format, has_newline: false, expected_size: 0 };
+    assert_eq!(print(tape, &config, &mut out, &desk), Ok(64));
+    let expected = b"6b86b273ff34fce19d6b804eff5a3f5747ada4eaa22f1d49c01e52ddb7875b4b";
+    assert_eq!(out.0, expected);
+}
+
+#[test]
+fn messagepack_is_what_pack_writes() {
+    for floats in [Floats::Double, Floats::Single] {
+        let (bytes, _) = printed(PrintFormat::Msgpack { floats, max_depth: 3 }, false, 0);
+        let mut memory = GrowingBytes(Vec::new());
+        let options = PackOptions { floats, max_depth: 3, kernel: Kernel::best() };
+        let len = with_tape(|tape| pack(tape, &options, &mut memory, || Ok(()))).unwrap();
+        assert_eq!(bytes, memory.0[..len]);
+    }
+    let format = PrintFormat::Msgpack { floats: Floats::Double, max_depth: 2 };
+    let config = PrintConfig { format, has_newline: false, expected_size: 0 };
+    let mut out = GrowingBytes(Vec::new());
+    let outcome = with_tape(|tape| print(tape, &config, &mut out, &Desk::new()));
+    assert!(matches!(outcome, Err(TranscodeError::TooDeep(error)) if error.max_depth == 2));
+}
+
+#[test]
+fn every_step_can_be_stopped() {
+    for (layout, _) in layouts() {
+        for format in [PrintFormat::Json(layout), PrintFormat::Digest(layout)] {
+            let (_, desk) = printed(format, false, 0);
+            let polls = usize::MAX - desk.polls_left.get();
+            assert!(0 < polls, "{format:?}");
+            let config = PrintConfig { format, has_newline: false, expected_size: 0 };
+            for left in 0..polls {
+                let desk = Desk { polls_left: Cell::new(left), ..Desk::new() };
+                let mut out = GrowingBytes(vec![0; 64]);
+                let outcome = with_tape(|tape| print(tape, &config, &mut out, &desk));
+                assert_eq!(outcome, Err(TranscodeError::Stopped(Stopped)), "{format:?}");
+            }
+        }
+    }
+}
+
+proptest! {
+    /// Compares with a naive twin, whose steps each have memory of their own.
+    #[test]
+    fn printing_is_its_steps_one_after_the_other(
+        keys in prop::collection::vec("[a-e]{0,3}", 0..20),
+        sorts_keys in any::<bool>(),
+        gap in prop::option::of("[ \t]{0,3}"),
+    ) {
+        let bytes = keys.concat();
+        let mut words = vec![word(Tag::Open, 1)];
+        for key in &keys {
+            words.extend([word(Tag::Name, 0), key.len() as i32, word(Tag::Ints, 1), 7]);
+        }
+        words.push(word(Tag::Close, 1));
+        let segments = [Segment { words: &words, bytes: bytes.as_bytes(), ..Segment::default() }];
+        let lexicon = Lexicon::default();
+        let tape = Tape { segments: &segments, longs: &[], lexicon: &lexicon, has_rows: false };
+
+        let mut expected = GrowingBytes(Vec::new());
+        let extent = transcode(tape, Kernel::best(), &mut expected, || Ok(())).unwrap();
+        expected.0.truncate(extent.len);
+        if sorts_keys {
+            let mut sorted = GrowingBytes(Vec::new());
+            let extent = sort(&expected.0, &extent.raws, &mut sorted, || Ok(())).unwrap();
+            sorted.0.truncate(extent.len);
+            expected = sorted;
+        }
+        if let Some(gap) = &gap {
+            let mut spaced = GrowingBytes(Vec::new());
+            let len = indent(&expected.0, &[], gap.as_bytes(), &mut spaced, || Ok(())).unwrap();
+            spaced.0.truncate(len);
+            expected = spaced;
+        }
+
+        let layout = JsonLayout { sorts_keys, gap: gap.as_deref().map(str::as_bytes) };
+        let format = PrintFormat::Json(layout);
+        let config = PrintConfig { format, has_newline: false, expected_size: 10 };
+        let mut out = GrowingBytes(Vec::new());
+        let len = print(tape, &config, &mut out, &Desk::new()).unwrap();
+        prop_assert_eq!(&out.0[..len], expected.0);
+    }
+}

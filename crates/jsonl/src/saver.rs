@@ -1,0 +1,64 @@
+//! Writes a file in several calls and replaces the old one with it. Runs in tasks; `crates/binding/save.rs` calls it.
+
+use std::path::PathBuf;
+
+use crate::draft::Draft;
+use crate::file::FileError;
+use crate::repair::SyncLevel;
+
+/// Bytes written between two polls.
+const PIECE: usize = 4 << 20;
+
+/// A file that is saved in one or more writes. The first write creates the draft, the last one commits it.
+pub struct FileSaver {
+    path: PathBuf,
+    mode: Option<u32>,
+    durability: SyncLevel,
+    draft: Option<Draft>,
+    is_last: bool,
+}
+
+impl FileSaver {
+    /// Creates nothing yet. `mode` and `durability` mean what they mean for [`Draft::create`].
+    #[must_use]
+    pub fn new(path: PathBuf, mode: Option<u32>, durability: SyncLevel) -> Self {
+        Self { path, mode, durability, draft: None, is_last: false }
+    }
+
+    /// Makes the next write the last one.
+    pub fn end(&mut self) {
+        self.is_last = true;
+    }
+
+    /// Writes `blocks`. The last write replaces the old file and returns the size of the new one; other writes return `None`.
+    ///
+    /// `poll` is called before every 4 MiB, and once before the file is replaced.
+    ///
+    /// # Errors
+    /// Errors of the system and of `poll`. An error removes the draft.
+    pub fn write<'b, E: From<FileError>>(
+        &mut self,
+        blocks: impl IntoIterator<Item = &'b [u8]>,
+        poll: impl Fn() -> Result<(), E>,
+    ) -> Result<Option<u64>, E> {
+        let mut draft = match self.draft.take() {
+            Some(draft) => draft,
+            None => Draft::create(&self.path, self.mode, self.durability)?,
+        };
+        for piece in blocks.into_iter().flat_map(|block| block.chunks(PIECE)) {
+            poll()?;
+            draft.write(piece)?;
+        }
+        poll()?;
+        if self.is_last {
+            return Ok(Some(draft.commit()?));
+        }
+        self.draft = Some(draft);
+        Ok(None)
+    }
+
+    /// Removes the draft.
+    pub fn discard(&mut self) {
+        self.draft = None;
+    }
+}

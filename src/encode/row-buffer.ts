@@ -1,0 +1,134 @@
+/**
+ * Rows that are captured one after the other on the JS thread, and printed together by a task. Logs, saved files and
+ * batchers use it.
+ */
+
+import type { TapeMark, Tape } from '../capture/tape.ts'
+import { captureValue } from '../capture/fast-walk.ts'
+import { invalidType } from '../runtime/errors.ts'
+import { isArray, propertyOf, truncate } from '../runtime/intrinsics.ts'
+import type { Lexicon, TapeParts } from '../runtime/native.ts'
+import { yieldToLoop } from '../runtime/yield.ts'
+import { readStream } from '../runtime/stream.ts'
+
+/** Factor for escapes and long numbers. */
+const USUAL_GROWTH = 1.25
+/** Bytes added to a guess: the printer of strings never asks for more at once. */
+export const SLACK: number = 2 * 1024
+
+/** Recycled memory for what a task prints. Most results fit, and it can grow. `usual` is the tape's estimate. */
+export function expectedOf(usual: number): number {
+  return truncate(usual * USUAL_GROWTH) + SLACK
+}
+
+export class RowBuffer {
+  readonly lexicon: Lexicon
+  /** Bits of `Layout`. */
+  readonly layout: number
+  /** Number of rows. */
+  length = 0
+  /** Estimated bytes of the rows. */
+  size = 0
+  /** Whether a row is under capture. Its code may add more rows. */
+  isBusy = false
+  readonly #tape: Tape
+  /** Position of the tape before the last row. */
+  #last: TapeMark | undefined
+  readonly #release: () => void
+
+  /** Makes an empty buffer. `release` is called when no task reads the tape any more. */
+  constructor(tape: Tape, layout: number, release: () => void) {
+    this.lexicon = tape.vocabulary.lexicon
+    this.layout = layout
+    this.#tape = tape
+    this.#release = release
+  }
+
+  /** Captures a row. A row that throws leaves nothing behind. */
+  add(row: unknown, index?: number): void {
+    const tape = this.#tape
+    const mark = tape.mark()
+    this.isBusy = true
+    try {
+      captureRow(tape, row, index)
+      this.length += 1
+      this.size = tape.usualSize
+      this.#last = mark
+    } catch (error) {
+      tape.goBack(mark)
+      throw error
+    } finally {
+      this.isBusy = false
+    }
+  }
+
+  /** Removes the row that was added last. Returns false if its position is not known any more. */
+  undo(): boolean {
+    if (this.#last === undefined) return false
+    this.#tape.goBack(this.#last)
+    this.#last = undefined
+    this.length -= 1
+    this.size = this.#tape.usualSize
+    return true
+  }
+
+  /** Whether printing takes less time than a task costs the JS thread. */
+  get isCheap(): boolean {
+    return this.#tape.isCheap
+  }
+
+  /** Hands the rows over to one task. */
+  finish(): TapeParts {
+    return this.#tape.finish()
+  }
+
+  /** Bytes for which a task makes room. */
+  get expectedSize(): number {
+    return expectedOf(this.size)
+  }
+
+  release(): void {
+    this.#release()
+  }
+}
+
+export function captureRow(tape: Tape, row: unknown, index?: number): void {
+  if (!captureValue(tape, row, tape.vocabulary.rows)) throw noJson(index === undefined ? 'the row' : `row ${index}`)
+  tape.row()
+}
+
+export function noJson(what: string): TypeError {
+  const error = new TypeError(`${what} has no JSON: JSON.stringify makes it undefined`)
+  return Object.assign(error, { code: 'ERR_INVALID_ARG_VALUE' })
+}
+
+/**
+ * Calls `take` for each row: for all rows of an iterable before it returns, for those of a stream as they arrive. A
+ * stream waits for the promise that `take` returns, and yields to the event loop every few milliseconds. Returns a
+ * promise for a stream alone. An error of `take` ends the stream.
+ */
+export function forEachRow(
+  name: string,
+  rows: unknown,
+  signal: AbortSignal | undefined,
+  take: (row: unknown) => Promise<unknown> | undefined,
+): Promise<void> | undefined {
+  if (isArray(rows)) for (let index = 0; index < rows.length; index += 1) void take(rows[index])
+  else if (isIterable(rows)) for (const row of rows) void take(row)
+  else if (isAsyncIterable(rows)) return readStream(rows, signal, (row) => take(row) ?? yieldToLoop())
+  else throw invalidType(name, 'an iterable or an async iterable', rows)
+  return undefined
+}
+
+function isIterable(value: unknown): value is Iterable<unknown> {
+  return hasMethod(value, Symbol.iterator)
+}
+
+function isAsyncIterable(value: unknown): value is AsyncIterable<unknown> {
+  return hasMethod(value, Symbol.asyncIterator)
+}
+
+function hasMethod(value: unknown, name: symbol): boolean {
+  if (value === null || value === undefined) return false
+  return typeof propertyOf(Object(value), name) === 'function'
+}

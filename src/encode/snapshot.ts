@@ -1,0 +1,111 @@
+/**
+ * Snapshots: captured values, kept outside the JS heap, that become JSON, MessagePack or a digest later. The JS thread
+ * captures; tasks print.
+ */
+
+import type { Bytes } from '../runtime/bytes.ts'
+import { forBoth } from '../capture/rules.ts'
+import type { SnapshotTape } from '../capture/tape.ts'
+import { OffloopError } from '../runtime/errors.ts'
+import {
+  MSGPACK_KEYS,
+  readMsgpackOptions,
+  readSpace,
+  SIGNAL_KEYS,
+  SNAPSHOT_KEYS,
+  type EncodeOptions,
+  type EncodeConfig,
+  type MsgpackOptions,
+  type PrintOptions,
+} from './config.ts'
+import { toUtf8 } from '../runtime/intrinsics.ts'
+import { Layout } from '../runtime/native.ts'
+import { copyOptions, readBoolean, readSignal, withoutPrototype, type Cancellable } from '../runtime/options.ts'
+import type { EncoderCore } from './encoder-core.ts'
+
+export interface Snapshot extends Disposable {
+  /** Bytes held until the snapshot is disposed of. */
+  readonly byteLength: number
+  json(options?: Pick<EncodeOptions, 'space' | 'newline' | 'sortKeys' | 'signal'>): Promise<Bytes>
+  msgpack(options?: MsgpackOptions): Promise<Bytes>
+  /** Returns the lower-case hex SHA-256 of `json({ sortKeys: true })`. */
+  digest(options?: Cancellable): Promise<string>
+}
+
+type JsonOptions = NonNullable<Parameters<Snapshot['json']>[0]>
+
+/** Takes a snapshot. `json()` uses `config` where a call gives no other options. */
+export function takeSnapshot(core: EncoderCore, value: unknown, config: EncodeConfig): Snapshot {
+  return new SnapshotHandle(core, core.keep(value, forBoth(config.rules)), config)
+}
+
+class SnapshotHandle implements Snapshot {
+  readonly byteLength: number
+  readonly #core: EncoderCore
+  readonly #config: EncodeConfig
+  /** The captured value; undefined once the snapshot is disposed of. */
+  #kept: SnapshotTape | undefined
+  /** Number of tasks that read it. */
+  #readers = 0
+
+  constructor(core: EncoderCore, kept: SnapshotTape, config: EncodeConfig) {
+    this.#core = core
+    this.#config = config
+    this.#kept = kept
+    this.byteLength = kept.parts.size
+  }
+
+  async json(options: JsonOptions = {}): Promise<Bytes> {
+    return await this.#json(copyOptions(options, SNAPSHOT_KEYS), 0)
+  }
+
+  async msgpack(options: MsgpackOptions = {}): Promise<Bytes> {
+    const own = copyOptions(options, MSGPACK_KEYS)
+    const signal = readSignal(own.signal)
+    const printOptions = readMsgpackOptions(own)
+    const kept = this.#open()
+    if (kept.msgpackError !== undefined) throw kept.msgpackError
+    return await this.#print(kept, printOptions, signal)
+  }
+
+  async digest(options: Cancellable = {}): Promise<string> {
+    const { signal } = copyOptions(options, SIGNAL_KEYS)
+    return toUtf8(await this.#json(withoutPrototype({ signal, sortKeys: true }), Layout.Digest))
+  }
+
+  [Symbol.dispose](): void {
+    const kept = this.#kept
+    this.#kept = undefined
+    if (this.#readers === 0) kept?.release()
+  }
+
+  /** `options` inherit nothing. */
+  async #json(options: JsonOptions, digest: number): Promise<Bytes> {
+    const { layout, newline, gap } = this.#config
+    const signal = readSignal(options.signal)
+    const isSorted = readBoolean('options.sortKeys', options.sortKeys, (layout & Layout.SortedKeys) !== 0)
+    const hasNewline = readBoolean('options.newline', options.newline, newline)
+    const printOptions = {
+      layout: digest | (isSorted ? Layout.SortedKeys : 0) | (hasNewline ? Layout.Newline : 0),
+      gap: options.space === undefined ? gap : readSpace(options.space),
+    }
+    const kept = this.#open()
+    if (kept.jsonError !== undefined) throw kept.jsonError
+    return await this.#print(kept, printOptions, signal)
+  }
+
+  #open(): SnapshotTape {
+    if (this.#kept === undefined) throw new OffloopError('ERR_OFFLOOP_CLOSED', 'the snapshot is disposed')
+    return this.#kept
+  }
+
+  async #print(kept: SnapshotTape, printOptions: PrintOptions, signal: AbortSignal | undefined): Promise<Bytes> {
+    this.#readers += 1
+    try {
+      return await this.#core.printSnapshot(kept, printOptions, signal)
+    } finally {
+      this.#readers -= 1
+      if (this.#readers === 0 && this.#kept === undefined) kept.release()
+    }
+  }
+}

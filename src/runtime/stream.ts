@@ -1,0 +1,145 @@
+/**
+ * Reads web and Node streams on the JS thread, so that an abort ends them at once. Inputs of bytes and of rows use it.
+ */
+
+import { finished, Readable } from 'node:stream'
+import { onAbort } from './abort.ts'
+import { isNothing } from './options.ts'
+
+export function isStream(value: unknown): value is AsyncIterable<unknown> {
+  if (typeof value !== 'object' || value === null) return false
+  return typeof Reflect.get(value, Symbol.asyncIterator) === 'function'
+}
+
+/**
+ * Calls `take` with each chunk. An abort rejects with the signal's reason without waiting for the chunk under way;
+ * that, and what `take` throws, destroys the stream. Where `take` gives a promise, the stream waits for it.
+ */
+export async function readStream(
+  stream: AsyncIterable<unknown>,
+  signal: AbortSignal | undefined,
+  take: (chunk: unknown) => Promise<unknown> | undefined,
+): Promise<void> {
+  if (stream instanceof Readable) {
+    await readNode(stream, signal, take)
+    return
+  }
+  const reader = open(stream)
+  const abortable = signal === undefined ? undefined : new Abortable(signal)
+  let isAtEnd = false
+  try {
+    for (;;) {
+      // oxlint-disable-next-line no-await-in-loop -- a stream gives one chunk after the other
+      const { done, value } = await (abortable === undefined ? reader.next() : abortable.wait(reader.next()))
+      isAtEnd = done === true
+      if (isAtEnd) return
+      const taken = take(value)
+      // oxlint-disable-next-line no-await-in-loop -- a stream gives one chunk after the other
+      if (taken !== undefined) await (abortable === undefined ? taken : abortable.wait(taken))
+    }
+  } catch (error) {
+    if (!isAtEnd) ignoreFailure(() => reader.cancel(error))
+    throw error
+  } finally {
+    abortable?.forget()
+    ignoreFailure(() => reader.release())
+  }
+}
+
+/** Reads a Node stream by its events: a promise for each chunk would cost more than to copy it. */
+async function readNode(
+  stream: Readable,
+  signal: AbortSignal | undefined,
+  take: (chunk: unknown) => Promise<unknown> | undefined,
+): Promise<void> {
+  let stop: (reason: unknown) => void = () => undefined
+  const forget = signal === undefined ? undefined : onAbort(signal, () => stop(signal.reason))
+  try {
+    await new Promise<void>((resolve, reject) => {
+      stop = (reason) => {
+        reject(reason)
+        stream.off('data', add)
+        ignoreFailure(() => stream.destroy())
+      }
+      const add = (chunk: unknown): void => {
+        try {
+          const taken = take(chunk)
+          if (taken === undefined) return
+          stream.pause()
+          taken.then(() => stream.resume(), stop)
+        } catch (error) {
+          stop(error)
+        }
+      }
+      finished(stream, { writable: false }, (error) => {
+        stream.off('data', add)
+        if (isNothing(error)) resolve()
+        else reject(error)
+      })
+      stream.on('data', add)
+    })
+  } finally {
+    forget?.()
+  }
+}
+
+interface ChunkReader {
+  next(): Promise<{ readonly done?: boolean | undefined; readonly value?: unknown }>
+  cancel(reason: unknown): unknown
+  release(): void
+}
+
+function open(stream: AsyncIterable<unknown>): ChunkReader {
+  if (stream instanceof ReadableStream) return openWeb(stream)
+  const iterator = stream[Symbol.asyncIterator]()
+  return {
+    next: async () => iterator.next(),
+    // An error like that of Node's streams. Their iterator would first wait for the chunk under way.
+    cancel: () =>
+      'destroy' in stream && typeof stream.destroy === 'function' ? stream.destroy() : iterator.return?.(),
+    release: () => undefined,
+  }
+}
+
+/** Reads a web stream by its reader. Its iterator cannot cancel while a chunk is under way. */
+function openWeb(stream: ReadableStream<unknown>): ChunkReader {
+  const reader = stream.getReader()
+  return {
+    next: () => reader.read(),
+    cancel: (reason) => reader.cancel(reason),
+    release: () => reader.releaseLock(),
+  }
+}
+
+/** Ignores a failure in the last steps of a stream whose outcome is known already. */
+function ignoreFailure(step: () => unknown): void {
+  void attempt(step).catch(() => undefined)
+}
+
+/** Calls the function at once. An error becomes a rejection. */
+async function attempt(step: () => unknown): Promise<void> {
+  await step()
+}
+
+/**
+ * Waits for promises until the signal aborts. Each wait has a promise of its own: a shared one would keep every chunk
+ * alive.
+ */
+class Abortable {
+  readonly #signal: AbortSignal
+  readonly forget: () => void
+  #reject: ((reason: unknown) => void) | undefined
+
+  constructor(signal: AbortSignal) {
+    this.#signal = signal
+    this.forget = onAbort(signal, () => this.#reject?.(signal.reason))
+  }
+
+  wait<T>(work: Promise<T>): Promise<T> {
+    return new Promise((resolve, reject) => {
+      this.#reject = reject
+      work.then(resolve, reject)
+      if (this.#signal.aborted) reject(this.#signal.reason)
+    })
+  }
+}
