@@ -236,6 +236,9 @@ export declare function bindSmallEncoder(header: Uint8Array, segment: TapeSegmen
 /** Closes a log. */
 export declare function closeLogFile(file: LogFile): Promise<number | Failure>
 
+/** Copies an input to `out`, which has its size, in a task; returns the size. */
+export declare function copyInput(source: InputBytes, out: Uint8Array, stop?: Stop | undefined | null): Promise<number | Failure>
+
 /** Copies the rows of the last batch to `memories`, whose sizes its text lists. */
 export declare function copyRows(reader: RowsReader, memories: Array<Uint8Array>, stop?: Stop | undefined | null): Promise<number | Failure>
 

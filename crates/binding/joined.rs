@@ -1,12 +1,16 @@
-//! Joins the chunks of an input, for tasks that read it in one piece: `body` scans bodies so.
+//! Joins the chunks of an input: `body` scans bodies in one piece, and `src/http` copies them to results.
 
+use napi::bindgen_prelude::{AsyncTask, Uint8Array};
+use napi_derive::napi;
 use offloop_body::join_chunks;
 use offloop_memory::Block;
 
 use crate::failure::Failure;
-use crate::memory::RECYCLER;
-use crate::source::{InputChunk, recycle};
-use crate::stop::Flag;
+use crate::memory::{PinnedBuffer, RECYCLER};
+use crate::result::prepare;
+use crate::source::{InputBytes, InputChunk, recycle};
+use crate::stop::{Flag, Stop};
+use crate::task::{PoolTask, Work, launch};
 
 /// Bytes of an input, in one piece once they are joined.
 #[derive(Default)]
@@ -52,6 +56,37 @@ impl JoinedInput {
     /// Gives recycled memory back. The JS thread releases the rest.
     pub fn recycle(&mut self) {
         self.joined = None;
+        recycle(&mut self.chunks);
+    }
+}
+
+/// Copies an input to `out`, which has its size, in a task; returns the size.
+#[napi(ts_return_type = "Promise<number | Failure>")]
+pub fn copy_input(
+    source: &InputBytes,
+    out: Uint8Array,
+    stop: Option<&Stop>,
+) -> AsyncTask<PoolTask<CopyInput>> {
+    launch(CopyInput { chunks: source.drain(), out: PinnedBuffer::new(out) }, stop)
+}
+
+/// Work of `copyInput`.
+pub struct CopyInput {
+    chunks: Vec<InputChunk>,
+    out: PinnedBuffer,
+}
+
+impl Work for CopyInput {
+    type Done = f64;
+
+    fn run(&mut self, flag: &Flag) -> Result<f64, Failure> {
+        let out = self.out.bytes_mut();
+        prepare(out);
+        join_chunks(self.chunks.iter().map(InputChunk::bytes), out, || flag.check())?;
+        Ok(self.out.len() as f64)
+    }
+
+    fn recycle(&mut self) {
         recycle(&mut self.chunks);
     }
 }

@@ -32,6 +32,7 @@ import { readLiftHints, type ExpertsDtype, type ExpertsHints, type RoutedExperts
 import {
   fillBody,
   fillBodySync,
+  type InputBytes,
   LiftPointers,
   scanBody,
   scanBodySync,
@@ -46,6 +47,7 @@ import {
   readBoolean,
   readSignal,
   tableOf,
+  withoutPrototype,
   type BytesInput,
   type Cancellable,
 } from '../runtime/options.ts'
@@ -137,7 +139,44 @@ export async function split(
   const own = copyOptions(options, PARSE_KEYS)
   const config = readConfig(own)
   if (own.lift === undefined) throw invalidType('options.lift', 'of type object', undefined)
-  const { json, values } = await takeApart(body, config)
+  return splitResultOf(await takeApart(body, config))
+}
+
+/** Options of a body that is gathered elsewhere, resolved before the body is there. */
+export interface InputPlan {
+  readonly config: ParseConfig
+  readonly lifts: LiftPointers
+}
+
+/** Resolves the options of `parseInput`. Throws what `parse` rejects with. */
+export function planInput(options: Omit<ParseOptions, 'transfer'>): InputPlan {
+  const config = readConfig(withoutPrototype({ ...options, transfer: undefined }))
+  return { config, lifts: compile(config) }
+}
+
+/** Parses a body that was gathered elsewhere. The tasks give its memory back. */
+export async function parseInput(
+  source: InputBytes,
+  { config, lifts }: InputPlan,
+  signal?: AbortSignal,
+): Promise<unknown> {
+  const isSmall = source.length <= AT_ONCE
+  const parts = await takeApartFrom(lifts, { source, taken: undefined }, { ...config, signal }, isSmall)
+  if (!isSmall && AT_ONCE < lengthOf(parts.json)) await ownTurn()
+  return join(parts)
+}
+
+/** Like `parseInput`, for `split`. */
+export async function splitInput(
+  source: InputBytes,
+  { config, lifts }: InputPlan,
+  signal?: AbortSignal,
+): Promise<SplitResult> {
+  const isSmall = source.length <= AT_ONCE
+  return splitResultOf(await takeApartFrom(lifts, { source, taken: undefined }, { ...config, signal }, isSmall))
+}
+
+function splitResultOf({ json, values }: BodyParts): SplitResult {
   return { json, lifted: values.map(({ path, value }) => ({ pointer: pointerOf(path), value })) }
 }
 

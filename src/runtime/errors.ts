@@ -19,6 +19,7 @@ export type ErrorCode =
   | 'ERR_OFFLOOP_CLOSED' // the handle, snapshot, queue or store is closed
   | 'ERR_OFFLOOP_FULL' // a bounded queue or store refuses more; nothing was taken
   | 'ERR_OFFLOOP_TOO_LARGE' // an item cannot fit the limit given, or memory for the result cannot be had
+  | 'ERR_OFFLOOP_STATUS' // a server answered with a status other than 2xx; `status`
   | 'ERR_OFFLOOP_INTERNAL' // a bug in offloop, caught; the process and the other tasks go on
 
 interface Details {
@@ -26,6 +27,7 @@ interface Details {
   readonly pointer?: string | undefined
   readonly path?: string | undefined
   readonly turn?: number | undefined
+  readonly status?: number | undefined
   readonly cause?: unknown
 }
 
@@ -45,6 +47,8 @@ export class OffloopError extends Error {
   declare readonly path?: string
   /** Index in the list of turns. */
   declare readonly turn?: number
+  /** HTTP status. */
+  declare readonly status?: number
 
   /** @internal */
   constructor(code: ErrorCode, message: string, details: Details = {}) {

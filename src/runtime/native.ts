@@ -13,6 +13,7 @@ export {
   Base64Decoder,
   Base64Mode,
   closeLogFile,
+  copyInput,
   copyRows,
   countRows,
   bindSmallEncoder,
