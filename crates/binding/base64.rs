@@ -147,8 +147,6 @@ impl Work for DecodeBase64InPlace {
         let decoder = self.decoder.clone();
         Ok(decoder.decode_in_place(memory, text, || flag.check())? as f64)
     }
-
-    fn recycle(&mut self) {}
 }
 
 /// Decodes bytes on the JS thread; returns the size of the result.

@@ -23,8 +23,6 @@ impl Work for Panic {
     fn run(&mut self, _flag: &Flag) -> Result<f64, Failure> {
         panic!("{}", self.0)
     }
-
-    fn recycle(&mut self) {}
 }
 
 /// Launches a task that panics.
@@ -54,8 +52,6 @@ impl Work for Wait {
         }
         Ok(start.elapsed().as_secs_f64() * 1e3)
     }
-
-    fn recycle(&mut self) {}
 }
 
 /// Launches a task that waits, and polls its flag every millisecond. Resolves to the milliseconds it waited.

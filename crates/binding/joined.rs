@@ -67,26 +67,23 @@ pub fn copy_input(
     out: Uint8Array,
     stop: Option<&Stop>,
 ) -> AsyncTask<PoolTask<CopyInput>> {
-    launch(CopyInput { chunks: source.drain(), out: PinnedBuffer::new(out) }, stop)
+    launch(CopyInput(source.drain(), PinnedBuffer::new(out)), stop)
 }
 
 /// Work of `copyInput`.
-pub struct CopyInput {
-    chunks: Vec<InputChunk>,
-    out: PinnedBuffer,
-}
+pub struct CopyInput(Vec<InputChunk>, PinnedBuffer);
 
 impl Work for CopyInput {
     type Done = f64;
 
     fn run(&mut self, flag: &Flag) -> Result<f64, Failure> {
-        let out = self.out.bytes_mut();
-        prepare(out);
-        join_chunks(self.chunks.iter().map(InputChunk::bytes), out, || flag.check())?;
-        Ok(self.out.len() as f64)
+        let Self(chunks, out) = self;
+        prepare(out.bytes_mut());
+        join_chunks(chunks.iter().map(InputChunk::bytes), out.bytes_mut(), || flag.check())?;
+        Ok(out.len() as f64)
     }
 
     fn recycle(&mut self) {
-        recycle(&mut self.chunks);
+        recycle(&mut self.0);
     }
 }

@@ -216,8 +216,6 @@ impl Work for TakeOverflow {
         copy_pieces(text, out, || flag.check())?;
         Ok(text.len() as f64)
     }
-
-    fn recycle(&mut self) {}
 }
 
 impl TakeOverflow {

@@ -87,8 +87,6 @@ impl Work for OpenLog {
         lock(&self.shared).log = Some(log);
         Ok(report.into())
     }
-
-    fn recycle(&mut self) {}
 }
 
 /// Opens the log at a path and returns the report of its repair.
@@ -216,8 +214,6 @@ impl Work for WriteGroup {
     fn run(&mut self, _flag: &Flag) -> Result<GroupReport, Failure> {
         self.write()
     }
-
-    fn recycle(&mut self) {}
 }
 
 /// Captured rows of a group.
@@ -280,8 +276,6 @@ impl Work for CloseLog {
         log.map_or(Ok(()), Log::close)?;
         Ok(0.0)
     }
-
-    fn recycle(&mut self) {}
 }
 
 /// Closes a log.

@@ -236,8 +236,6 @@ impl Work for Upkeep {
             }
         }
     }
-
-    fn recycle(&mut self) {}
 }
 
 /// Returns recycled memory that has been idle for `milliseconds` to the system. Resolves to its bytes.
@@ -262,8 +260,6 @@ impl Work for Trim {
         RECYCLER.release(Duration::ZERO);
         Ok(trim())
     }
-
-    fn recycle(&mut self) {}
 }
 
 /// Returns idle recycled memory and free pages of the C library's heap to the system.

@@ -119,8 +119,6 @@ impl Work for NextRows {
         let text = lock(&self.reader).next_batch(&poll);
         text.map(Option::unwrap_or_default).map_err(|error| failure_of(error, &self.path))
     }
-
-    fn recycle(&mut self) {}
 }
 
 /// Task that copies the rows of a batch to the memory made for them.
@@ -139,8 +137,6 @@ impl Work for CopyRows {
         copied.map_err(|Interrupt| Failure::new(FailureCause::Aborted, "aborted"))?;
         Ok(0.0)
     }
-
-    fn recycle(&mut self) {}
 }
 
 /// Reads the next batch as the JSON text that `BatchWriter` makes; an empty text at the end of the file.
@@ -179,8 +175,6 @@ impl Work for CountRows {
         let (census, size) = counted.map_err(|error| failure_of(error, &self.path))?;
         Ok(RowCounts::new(&census, size))
     }
-
-    fn recycle(&mut self) {}
 }
 
 /// Counts of a file.

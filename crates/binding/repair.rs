@@ -128,8 +128,6 @@ impl Work for RepairTask {
         });
         report.map(RepairOutcome::from).map_err(|error| Failure::of_repair(error, &self.path))
     }
-
-    fn recycle(&mut self) {}
 }
 
 /// Makes the file at `path` safe to append to, or reports what that would take.

@@ -124,8 +124,6 @@ impl Work for DropSaved {
         lock(&self.0).discard();
         Ok(0.0)
     }
-
-    fn recycle(&mut self) {}
 }
 
 /// Removes the draft of a file that is not to be.

@@ -18,10 +18,10 @@ pub trait Work: Send + 'static {
     /// Does the work, off the JS thread. Polls `flag` every few milliseconds.
     fn run(&mut self, flag: &Flag) -> std::result::Result<Self::Done, Failure>;
 
-    /// Drops recycled memory, off the JS thread, whether `run` was called or not.
+    /// Drops recycled memory, if the work has any, off the JS thread, whether `run` was called or not.
     ///
     /// References to JavaScript objects stay: they may be dropped on the JS thread only.
-    fn recycle(&mut self);
+    fn recycle(&mut self) {}
 }
 
 /// Work on its way through the pool.

@@ -201,16 +201,24 @@ function destroyedError(): OffloopError {
 }
 
 async function statusError(
-  { method, origin, path }: PreparedRequest,
+  { method, origin, path, signal }: PreparedRequest,
   { status, body }: { readonly status: number; readonly body: ReceivedBody },
 ): Promise<OffloopError> {
-  const text = await body.textOfFirst(SHOWN)
-  const cause = Object.assign(new Error(`the server answered ${status}`), { body: text })
+  const cause = Object.assign(new Error(`the server answered ${status}`), { body: await shownOf(body, signal) })
   const [place] = path.split('?')
-  return new OffloopError('ERR_OFFLOOP_STATUS', `${method} ${origin}${place} was answered with ${status}`, {
-    status,
-    cause,
-  })
+  const message = `${method} ${origin}${place} was answered with ${status}`
+  return new OffloopError('ERR_OFFLOOP_STATUS', message, { status, cause })
+}
+
+/** Returns what an error shows of a body: nothing if the body is broken. */
+async function shownOf(body: ReceivedBody, signal: AbortSignal | undefined): Promise<string> {
+  try {
+    return await body.textOfFirst(SHOWN)
+  } catch (error) {
+    if (signal?.aborted === true) throw error
+    // The status says more than an error of its body.
+    return ''
+  }
 }
 
 /** Options of an Agent that would let others see memory that the next read changes. */

@@ -63,7 +63,7 @@ export class Connection {
     if (socket === undefined || socket.readableLength !== 0) return this.#queue(bytes)
     const isSmall = length <= SMALL
     this.#pending = isSmall ? bufferFrom(bytes) : bytes
-    this.#offer(socket)
+    offer(this, socket)
     if (this.#pending !== null) {
       this.#pending = null
       return this.#queue(bytes)
@@ -96,20 +96,20 @@ export class Connection {
     this.#socket?.read(0)
   }
 
-  /** Lets undici read the pending chunk: it listens for "readable" and calls `read`. */
-  #offer(socket: Socket): void {
-    receiving = this
-    lastPiece = undefined
-    try {
-      socket.emit('readable')
-    } finally {
-      receiving = undefined
-    }
-  }
-
   /** Puts a copy into the socket's own queue, for undici to read when it wants to. */
   #queue(bytes: ReadBuffer): boolean {
     return this.#socket?.push(bufferFrom(bytes)) ?? false
+  }
+}
+
+/** Lets undici read the pending chunk: it listens for "readable" and calls `read`. */
+function offer(connection: Connection, socket: Socket): void {
+  receiving = connection
+  lastPiece = undefined
+  try {
+    socket.emit('readable')
+  } finally {
+    receiving = undefined
   }
 }
 

@@ -53,6 +53,6 @@ function connectorOf(agent: Readonly<Agent.Options>, connect: object | undefined
   const options = { ...tls, maxCachedSessions, socketPath, timeout: connectTimeout, ...family, ...connect }
   // An HTTP/2 session would keep the chunks, so only HTTP/1.1 is offered.
   const all: object = { ...options, allowH2: false, onread }
-  // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- undici checks the options, and its connectors return their socket
-  return undici.buildConnector(all as buildConnector.BuildOptions) as unknown as Connector
+  // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- undici's connectors return their socket
+  return undici.buildConnector(all) as unknown as Connector
 }

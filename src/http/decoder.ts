@@ -29,10 +29,11 @@ export function codingsOf(header: string | readonly string[] | undefined): reado
 }
 
 /** Returns a function of node:zlib for zstd. Throws if this Node has none. */
-export function zstdOf<T extends (...args: never[]) => unknown = (options: object) => Transform>(name: string): T {
+export function zstdOf(name: 'createZstdDecompress'): (options: object) => Transform
+export function zstdOf(name: 'zstdCompress'): typeof zlib.gzip
+export function zstdOf(name: string): unknown {
   const found: unknown = propertyOf(zlib, name)
-  // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- the caller names the type of Node's function
-  if (typeof found === 'function') return found as T
+  if (typeof found === 'function') return found
   const error = new Error(`zstd needs Node 22.15 or newer; this is ${process.version}`)
   throw Object.assign(error, { code: 'ERR_FEATURE_UNAVAILABLE_ON_PLATFORM' })
 }

@@ -91,7 +91,7 @@ export function prepareRequest(url: unknown, own: RequestOptions, isJson: boolea
 type Compressor = (bytes: Uint8Array) => Promise<Buffer>
 
 const gzip: Compressor = promisify(zlib.gzip)
-const zstd: Compressor = (bytes) => promisify(zstdOf<typeof zlib.gzip>('zstdCompress'))(bytes)
+const zstd: Compressor = (bytes) => promisify(zstdOf('zstdCompress'))(bytes)
 
 const COMPRESSORS = tableOf<Compressor | undefined>({ gzip, zstd })
 

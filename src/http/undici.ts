@@ -1,11 +1,13 @@
 /** Loads undici, an optional peer dependency, on the JS thread. The other files of this folder get it here. */
 
+import type * as Undici from 'undici'
+
 const MISSING = /Cannot find package 'undici'/
 
 /** The package undici, 7 or 8. */
-export const undici: typeof import('undici') = await load()
+export const undici: typeof Undici = await load()
 
-async function load(): Promise<typeof import('undici')> {
+async function load(): Promise<typeof Undici> {
   try {
     return await import('undici')
   } catch (error) {
