@@ -1,13 +1,17 @@
 /** `offloop/http` against servers of Node and raw sockets. `http8.spec.ts` runs all of it with undici 8. */
 
+import { getEventListeners } from 'node:events'
 import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http'
+import net from 'node:net'
 import { buffer } from 'node:stream/consumers'
 import { setImmediate } from 'node:timers/promises'
+import { inspect } from 'node:util'
 import { gzipSync, gunzipSync } from 'node:zlib'
 import * as zlib from 'node:zlib'
 import test from 'ava'
 import { createClient, type Client, type RequestOptions } from '../src/http/index.ts'
-import { encode, OffloopError, parse, rawJson } from '../src/index.ts'
+import { encode, OffloopError, parse, rawJson, stats } from '../src/index.ts'
+import { runScenario } from './fixtures/child.ts'
 import { isFull } from './fixtures/extent.ts'
 import { bodyOf, makeCertificate, onRequest, serve, serveRaw, socketPath, trickle, until } from './fixtures/http.ts'
 import { Random } from './fixtures/values.ts'
@@ -858,4 +862,411 @@ test('post shows a status although its body is broken', async (t) => {
   t.is(Reflect.get(Object(error?.cause), 'body'), '')
   await client.close()
   await served.close()
+})
+
+// ───────────────────────────── aborts and ends ─────────────────────────────
+
+/** Whether something listens for the signal's abort. */
+function listenersOf(signal: AbortSignal): number {
+  return getEventListeners(signal, 'abort').length
+}
+
+const REASON = new Error('enough')
+
+test('an abort rejects with the reason at every stage', async (t) => {
+  const mine = { is: REASON }
+  const served = await serve((request, response) => {
+    if (request.url === '/silent') return
+    response.writeHead(200, { 'content-length': 1000 })
+    if (request.url === '/whole') response.end(Buffer.alloc(1000, '1'))
+    else response.write('half')
+  })
+  const client = createClient()
+  const abort = (): AbortController => new AbortController()
+  const aborted = abort()
+  aborted.abort(REASON)
+  // Before.
+  await t.throwsAsync(client.request(served.url, { signal: aborted.signal }), mine)
+  await t.throwsAsync(client.post(served.url, 1, { signal: aborted.signal }), mine)
+  t.is(served.connections, 0)
+  // While the body is made.
+  let one = abort()
+  const values = Array.from({ length: 1_000_000 }, (_, index) => index)
+  let call: Promise<unknown> = client.request(served.url, { json: values, signal: one.signal })
+  one.abort(REASON)
+  await t.throwsAsync(call, mine)
+  // While undici connects.
+  one = abort()
+  call = client.request(`${served.url}/silent`, { signal: one.signal })
+  one.abort(REASON)
+  await t.throwsAsync(call, mine)
+  t.is(listenersOf(one.signal), 0)
+  // While the head is awaited.
+  one = abort()
+  call = client.request(`${served.url}/silent`, { signal: one.signal })
+  await new Promise((resolve) => setTimeout(resolve, 50))
+  one.abort(REASON)
+  await t.throwsAsync(call, mine)
+  t.is(listenersOf(one.signal), 0)
+  // While the body arrives.
+  for (const method of ['parse', 'bytes', 'text'] as const) {
+    one = abort()
+    const { body } = await client.request(`${served.url}/half`, { signal: one.signal })
+    call = body[method]()
+    await setImmediate()
+    one.abort(REASON)
+    await t.throwsAsync(call, mine)
+    t.is(listenersOf(one.signal), 0)
+  }
+  // Before the body is consumed.
+  one = abort()
+  for (const path of ['/half', '/whole']) {
+    one = abort()
+    const { body } = await client.request(served.url + path, { signal: one.signal })
+    await new Promise((resolve) => setTimeout(resolve, 50))
+    one.abort(REASON)
+    await t.throwsAsync(body.bytes(), mine)
+    t.is(listenersOf(one.signal), 0)
+  }
+  // By the signal of the consumer.
+  one = abort()
+  const { body } = await client.request(`${served.url}/half`)
+  call = body.parse({ signal: one.signal })
+  one.abort(REASON)
+  await t.throwsAsync(call, mine)
+  t.is(listenersOf(one.signal), 0)
+  await t.throwsAsync(client.post(`${served.url}/half`, 1, { signal: AbortSignal.timeout(50) }), {
+    name: 'TimeoutError',
+  })
+  await until('no connection is open but those that are idle', () => served.sockets.size <= 1)
+  await client.close()
+  await served.close()
+})
+
+test('aborts at random moments leave no socket, no listener and no memory', async (t) => {
+  const count = isFull ? 10_000 : 300
+  const random = new Random(7)
+  const large = JSON.stringify('x'.repeat(MIB))
+  const served = await serve((request, response) => {
+    request.resume()
+    request.on('end', () => {
+      response.writeHead(200)
+      for (let piece = 0; piece < 4; piece += 1) response.write(piece === 0 ? '["a"' : `,${large.slice(0, 1000)}"`)
+      setTimeout(() => response.end(`,${large}]`), 1)
+    })
+  })
+  const client = createClient({ agent: { connections: 8 } })
+  const shared = new AbortController()
+  let outcomes = 0
+  const once = async (): Promise<void> => {
+    const own = new AbortController()
+    const { signal } = random.once(2) ? own : shared
+    const timer = setTimeout(() => own.abort(REASON), random.int(6))
+    try {
+      const json = { a: 'x'.repeat(random.int(100_000)) }
+      const { body } = await client.request(served.url, { json, signal })
+      const way = random.pick(['parse', 'text', 'discard', 'bytes', 'nothing'] as const)
+      if (way === 'nothing') own.abort(REASON)
+      else await body[way]()
+    } catch (error) {
+      if (error !== REASON) throw error
+    }
+    clearTimeout(timer)
+    outcomes += 1
+    if (listenersOf(own.signal) !== 0) throw new Error('a listener is left')
+  }
+  const rounds = count / 50
+  let half = 0
+  for (let round = 0; round < rounds; round += 1) {
+    await Promise.all(Array.from({ length: 50 }, once))
+    if (round !== Math.floor(rounds / 2)) continue
+    globalThis.gc?.()
+    half = process.memoryUsage().rss
+  }
+  t.is(outcomes, count)
+  // Bodies whose signal is shared may be under way: those that nobody consumed.
+  shared.abort(REASON)
+  t.is(listenersOf(shared.signal), 0)
+  await client.close()
+  await until('no connection is open', () => served.sockets.size === 0)
+  globalThis.gc?.()
+  t.true(process.memoryUsage().rss - half < 200 * MIB)
+  await until('no task runs', () => stats().running === 0)
+  await served.close()
+})
+
+test('connections are used again, and those that a server closes are replaced', async (t) => {
+  const served = await serve((_, response) => response.end('{}'))
+  const client = createClient({ agent: { connections: 1 } })
+  for (let turn = 0; turn < 10; turn += 1) t.deepEqual(await client.post(served.url, turn), {})
+  t.is(served.connections, 1)
+  for (const socket of served.sockets) socket.end()
+  await until('the connection is closed', () => served.sockets.size === 0)
+  t.deepEqual(await client.post(served.url, 1), {})
+  t.is(served.connections, 2)
+  for (const socket of served.sockets) socket.resetAndDestroy()
+  await until('the connection is closed', () => served.sockets.size === 0)
+  t.deepEqual(await client.post(served.url, 1), {})
+  t.is(served.connections, 3)
+  await client.close()
+  await until('the connection is closed', () => served.sockets.size === 0)
+  await served.close()
+})
+
+test('one request at a time on a connection', async (t) => {
+  let most = 0
+  let now = 0
+  const served = await serve((_, response) => {
+    now += 1
+    most = Math.max(most, now)
+    setTimeout(() => {
+      now -= 1
+      response.end('{}')
+    }, 5)
+  })
+  const client = createClient({ agent: { connections: 1 } })
+  await Promise.all(Array.from({ length: 10 }, (_, index) => client.post(served.url, index)))
+  t.is(most, 1)
+  t.is(served.connections, 1)
+  await client.close()
+  await served.close()
+})
+
+test('pipelined responses keep their bytes', async (t) => {
+  const served = await serve(bodies)
+  const client = createClient({ agent: { connections: 1, pipelining: 8 } })
+  const sizes = Array.from({ length: 30 }, (_, index) => 1000 + index * 7919)
+  const all = await Promise.all(
+    sizes.map((size, index) => bytesOf(client, `${served.url}/${index % 3 === 0 ? 'chunked' : 'length'}/${size}`)),
+  )
+  for (const [index, bytes] of all.entries()) t.true(bytes.equals(bodyOf(sizes[index] ?? 0)))
+  await client.close()
+  await served.close()
+})
+
+test('time-outs are those of undici', async (t) => {
+  const served = await serve((request, response) => {
+    if (request.url === '/body') response.writeHead(200).write('half')
+  })
+  const client = createClient({ agent: { headersTimeout: 50, bodyTimeout: 50 } })
+  await t.throwsAsync(client.request(served.url), { code: 'UND_ERR_HEADERS_TIMEOUT' })
+  const { body } = await client.request(`${served.url}/body`)
+  await t.throwsAsync(body.bytes(), { code: 'UND_ERR_BODY_TIMEOUT' })
+  await client.close()
+  await served.close()
+})
+
+test('nobody listens there', async (t) => {
+  const served = await serve(() => undefined)
+  await served.close()
+  const client = createClient()
+  await t.throwsAsync(client.request(served.url), { code: 'ECONNREFUSED' })
+  await client.close()
+})
+
+test('close waits for requests under way, destroy ends them, and nothing starts afterwards', async (t) => {
+  const closed = { instanceOf: OffloopError, code: 'ERR_OFFLOOP_CLOSED' }
+  const answers: ServerResponse[] = []
+  const served = await serve((_, response) => void answers.push(response))
+  const client = createClient()
+  const values = Array.from({ length: 100_000 }, (_, index) => index)
+  const calls = [client.post(served.url, values), client.post(served.url, 1)]
+  let isClosed = false
+  const closing = client.close().then(() => (isClosed = true))
+  await t.throwsAsync(client.request(served.url), closed)
+  await until('both requests came', () => answers.length === 2)
+  await setImmediate()
+  t.false(isClosed)
+  for (const answer of answers) answer.end('[1]')
+  t.deepEqual(await Promise.all(calls), [[1], [1]])
+  await closing
+  await client.close()
+  await client.destroy()
+  await until('no connection is open', () => served.sockets.size === 0)
+
+  const other = createClient({ agent: { connections: 1 } })
+  const waiting = [other.post(served.url, 1), other.post(served.url, 2), other.post(served.url, values)]
+  await until('a request came', () => answers.length === 3)
+  const closingToo = other.close()
+  await other.destroy()
+  for (const call of waiting) await t.throwsAsync(call, closed)
+  await closingToo
+  await t.throwsAsync(other.request(served.url), closed)
+  await until('no connection is open', () => served.sockets.size === 0)
+
+  const disposed = createClient()
+  {
+    await using client3 = disposed
+    t.is(client3, disposed)
+  }
+  await t.throwsAsync(disposed.request(served.url), closed)
+  await served.close()
+})
+
+test('destroy ends bodies', async (t) => {
+  const served = await serve((_, response) => response.writeHead(200).write('half'))
+  const client = createClient()
+  const { body } = await client.request(served.url)
+  const { body: second } = await client.request(served.url)
+  const bytes = body.bytes()
+  await Promise.all([client.destroy(), t.throwsAsync(bytes, { code: 'ERR_OFFLOOP_CLOSED' })])
+  await t.throwsAsync(second.bytes(), { code: 'ERR_OFFLOOP_CLOSED' })
+  await served.close()
+})
+
+// ───────────────────────────── proxies ─────────────────────────────
+
+/** A proxy that tunnels, and forwards what comes without a tunnel. */
+async function serveProxy(): Promise<{ url: string; tunnels: () => number; close: () => Promise<void> }> {
+  let tunnels = 0
+  const served = await serveRaw((socket) => {
+    socket.once('data', (chunk: Buffer) => {
+      const [, method = '', target = ''] = /^(\w+) (\S+)/.exec(chunk.toString('latin1')) ?? []
+      const to = method === 'CONNECT' ? new URL(`http://${target}`) : new URL(target)
+      const upstream = net.connect(Number(to.port), '127.0.0.1', () => {
+        tunnels += 1
+        if (method === 'CONNECT') socket.write('HTTP/1.1 200 Connected\r\n\r\n')
+        else upstream.write(chunk)
+        socket.pipe(upstream).pipe(socket)
+      })
+      upstream.on('error', () => socket.destroy())
+      socket.on('close', () => upstream.destroy())
+    })
+  })
+  return { url: served.url, tunnels: () => tunnels, close: served.close }
+}
+
+for (const [name, options, connect] of servers.filter(([scheme]) => scheme !== 'a Unix socket')) {
+  test(`${name} through a proxy`, async (t) => {
+    const served = await serve(bodies, options)
+    const proxy = await serveProxy()
+    for (const url of [proxy.url, new URL(proxy.url)]) {
+      const client = createClient({ proxy: url, agent: { connect } })
+      for (const framing of ['length', 'chunked', 'close']) {
+        for (const size of [1000, 1_000_003]) {
+          const received = await bytesOf(client, `${served.url}/${framing}/${size}`)
+          t.true(received.equals(bodyOf(size)), `${framing}, ${size}`)
+        }
+      }
+      // A body that pauses.
+      for (const framing of ['length', 'close']) {
+        const { body } = await client.request(`${served.url}/${framing}/${12 * MIB}`)
+        await new Promise((resolve) => setTimeout(resolve, 100))
+        t.true((await body.bytes()).equals(bodyOf(12 * MIB)))
+      }
+      await client.close()
+    }
+    t.true(0 < proxy.tunnels())
+    await proxy.close()
+    await served.close()
+  })
+}
+
+// ───────────────────────────── arguments ─────────────────────────────
+
+/** Wrong options of `createClient`, which throws. */
+const WRONG_CLIENTS: readonly (readonly [options: unknown, code: string, message?: RegExp])[] = [
+  [null, 'ERR_INVALID_ARG_TYPE'],
+  [1, 'ERR_INVALID_ARG_TYPE'],
+  [{ unknown: 1 }, 'ERR_INVALID_ARG_VALUE'],
+  [{ agent: 1 }, 'ERR_INVALID_ARG_TYPE'],
+  [{ agent: { connect: () => undefined } }, 'ERR_INVALID_ARG_VALUE', /not a function/],
+  [{ agent: { connect: 1 } }, 'ERR_INVALID_ARG_TYPE'],
+  [{ agent: { factory: () => undefined } }, 'ERR_INVALID_ARG_VALUE', /factory/],
+  [{ agent: { interceptors: {} } }, 'ERR_INVALID_ARG_VALUE', /interceptors/],
+  [{ agent: { allowH2: true } }, 'ERR_INVALID_ARG_VALUE', /allowH2/],
+  [{ agent: { connections: -1 } }, 'UND_ERR_INVALID_ARG'],
+  [{ proxy: 1 }, 'ERR_INVALID_ARG_TYPE'],
+  [{ proxy: 'nowhere' }, 'ERR_INVALID_URL'],
+  [{ readBytes: 4095 }, 'ERR_OUT_OF_RANGE'],
+  [{ readBytes: 2 ** 30 }, 'ERR_OUT_OF_RANGE'],
+  [{ readBytes: '1' }, 'ERR_INVALID_ARG_TYPE'],
+  [{ maxBytes: -1 }, 'ERR_OUT_OF_RANGE'],
+  [{ maxBytes: 1.5 }, 'ERR_OUT_OF_RANGE'],
+]
+
+for (const [options, code, message] of WRONG_CLIENTS) {
+  test(`createClient(${inspect(options)}) throws ${code}`, (t) => {
+    t.throws(() => Reflect.apply(createClient, undefined, [options]), { code, ...(message && { message }) })
+  })
+}
+
+/** Wrong arguments of `request`, which rejects. */
+const WRONG_REQUESTS: readonly (readonly [args: readonly unknown[], code: string])[] = [
+  [[], 'ERR_INVALID_ARG_TYPE'],
+  [[1], 'ERR_INVALID_ARG_TYPE'],
+  [[{ href: 'http://a' }], 'ERR_INVALID_ARG_TYPE'],
+  [['nowhere'], 'ERR_INVALID_URL'],
+  [['ftp://localhost'], 'ERR_INVALID_ARG_VALUE'],
+  [['http://user:password@localhost'], 'ERR_INVALID_ARG_VALUE'],
+  [['http://a', null], 'ERR_INVALID_ARG_TYPE'],
+  [['http://a', { unknown: 1 }], 'ERR_INVALID_ARG_VALUE'],
+  [['http://a', { method: 1 }], 'ERR_INVALID_ARG_TYPE'],
+  [['http://a', { method: 'connect' }], 'ERR_INVALID_ARG_VALUE'],
+  [['http://a', { method: 'a b' }], 'UND_ERR_INVALID_ARG'],
+  [['http://a', { headers: 1 }], 'ERR_INVALID_ARG_TYPE'],
+  [['http://a', { headers: [['a', 'b']] }], 'ERR_INVALID_ARG_TYPE'],
+  [['http://a', { headers: new Map() }], 'ERR_INVALID_ARG_TYPE'],
+  [['http://a', { headers: { a: 1 } }], 'ERR_INVALID_ARG_TYPE'],
+  [['http://a', { headers: { a: ['b', 1] } }], 'ERR_INVALID_ARG_TYPE'],
+  [['http://a', { headers: { 'a b': 'c' } }], 'UND_ERR_INVALID_ARG'],
+  [['http://a', { headers: { a: 'b\r\nc: d' } }], 'UND_ERR_INVALID_ARG'],
+  [['http://a', { body: 1 }], 'ERR_INVALID_ARG_TYPE'],
+  [['http://a', { body: new Uint16Array(1) }], 'ERR_INVALID_ARG_TYPE'],
+  [['http://a', { body: 'a', json: 1 }], 'ERR_INVALID_ARG_VALUE'],
+  [['http://a', { json: 1, encode: 1 }], 'ERR_INVALID_ARG_TYPE'],
+  [['http://a', { json: 1, encode: { signal: undefined } }], 'ERR_INVALID_ARG_VALUE'],
+  [['http://a', { compress: 'br' }], 'ERR_INVALID_ARG_VALUE'],
+  [['http://a', { json: 1, compress: 'gzip', headers: { 'Content-Encoding': 'x' } }], 'ERR_INVALID_ARG_VALUE'],
+  [['http://a', { maxBytes: -1 }], 'ERR_OUT_OF_RANGE'],
+  [['http://a', { signal: {} }], 'ERR_INVALID_ARG_TYPE'],
+]
+
+for (const [args, code] of WRONG_REQUESTS) {
+  test(`request(${args.map((one) => inspect(one)).join(', ')}) rejects with ${code}`, async (t) => {
+    const client = createClient()
+    const call: unknown = Reflect.apply(client.request, client, args)
+    t.true(call instanceof Promise)
+    await t.throwsAsync(call as Promise<unknown>, { code })
+    const [url, options] = args
+    if (typeof options === 'object' && options !== null && !('json' in options) && !('body' in options)) {
+      await t.throwsAsync(Reflect.apply(client.post, client, [url, 1, options]) as Promise<unknown>, { code })
+    }
+    await client.close()
+  })
+}
+
+test('post refuses json, body and transfer', async (t) => {
+  const client = createClient()
+  for (const options of [{ json: 1 }, { body: 'a' }, { transfer: true }, { lift: { a: 'raw' } }]) {
+    const call: unknown = Reflect.apply(client.post, client, ['http://a', 1, options])
+    await t.throwsAsync(call as Promise<unknown>, { code: 'ERR_INVALID_ARG_VALUE' })
+  }
+  await client.close()
+})
+
+test('a detached body is refused', async (t) => {
+  const client = createClient()
+  const body = new Uint8Array(10)
+  structuredClone(body.buffer, { transfer: [body.buffer] })
+  await t.throwsAsync(client.request('http://a', { body }), { code: 'ERR_INVALID_ARG_VALUE' })
+  await client.close()
+})
+
+// ───────────────────────────── in processes of their own ─────────────────────────────
+
+for (const name of ['answered', 'early', 'aborted']) {
+  test(`memory of request bodies: ${name}`, async (t) => {
+    const { code, stdout, stderr } = await runScenario('http', name)
+    t.is(stderr, '')
+    t.is(stdout, 'played\n')
+    t.is(code, 0)
+  })
+}
+
+test('without undici, the import says what to install', async (t) => {
+  const { code, stdout, stderr } = await runScenario('http-import', 'missing')
+  t.is(stderr, '')
+  t.is(stdout, 'played\n')
+  t.is(code, 0)
 })
