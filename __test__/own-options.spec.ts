@@ -8,7 +8,9 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import test from 'ava'
 import * as offloop from '../src/index.ts'
+import * as http from '../src/http/index.ts'
 import * as kit from '../src/kit/index.ts'
+import { onRequest, serveRaw, type Served } from './fixtures/http.ts'
 
 interface Case {
   /** The function, and which of its options where it has several. */
@@ -84,6 +86,21 @@ async function sentBy(options: Parameters<typeof kit.createBatcher>[0]): Promise
   const { sent: count } = await batcher.flush()
   return `${count}`
 }
+
+/** A server of constant bytes: node:http would read options too. The connection is open before a test patches anything. */
+let served: Served
+const client = http.createClient({ agent: { connections: 1 } })
+test.before(async () => {
+  const answer = 'HTTP/1.1 200 OK\r\ncontent-length: 12\r\n\r\n{"a":"QUJD"}'
+  served = await serveRaw((socket) => {
+    onRequest(socket, () => socket.write(answer))
+  })
+  await client.post(served.url, 1)
+})
+test.after.always(async () => {
+  await client.destroy()
+  await served.close()
+})
 
 const ENCODE = {
   replacer: null,
@@ -284,6 +301,55 @@ const CASES: readonly Case[] = [
     others: ROW,
     call: async (encode) =>
       shown(show(await offloop.saveFile(path, [VALUE], { durability: 'none', format: 'jsonl', encode }))),
+  },
+  {
+    name: 'createClient',
+    needed: {},
+    others: { agent: {}, maxBytes: 1000, proxy: undefined, readBytes: 4096 },
+    call: async (options) => {
+      await http.createClient(options).close()
+    },
+  },
+  {
+    name: 'createClient: request',
+    needed: {},
+    others: {
+      body: 'abc',
+      compress: undefined,
+      encode: {},
+      headers: {},
+      json: undefined,
+      maxBytes: 1000,
+      method: 'POST',
+      signal,
+    },
+    call: async (options) => (await client.request(served.url, options)).body.text(),
+  },
+  {
+    name: 'createClient: post',
+    needed: { lift: { '/a': 'base64' } },
+    others: {
+      compress: undefined,
+      encode: {},
+      headers: {},
+      maxBytes: 1000,
+      method: 'POST',
+      onMismatch: 'throw',
+      signal,
+    },
+    call: (options) => client.post(served.url, VALUE, options),
+  },
+  {
+    name: 'createClient: parse of a body',
+    needed: { lift: { '/a': 'base64' } },
+    others: { onMismatch: 'throw', signal },
+    call: async (options) => (await client.request(served.url)).body.parse(options),
+  },
+  {
+    name: 'createClient: split of a body',
+    needed: { lift: { '/a': 'base64' } },
+    others: { onMismatch: 'throw', signal },
+    call: async (options) => (await client.request(served.url)).body.split(options),
   },
   {
     name: 'configure',
@@ -502,7 +568,7 @@ for (const one of CASES) {
 
 test('every function that takes options is tested', (t) => {
   const without = new Set(['OffloopError', 'RawJson', 'stats', 'trimMemory'])
-  const functions = Object.entries({ ...offloop, ...kit })
+  const functions = Object.entries({ ...offloop, ...kit, ...http })
     .filter(([name, value]) => typeof value === 'function' && !without.has(name))
     .map(([name]) => name)
   const tested = new Set(CASES.map(({ name }) => name.split(':')[0] ?? ''))

@@ -108,7 +108,8 @@ class PooledClient implements Client {
   }
 
   async post<T = unknown>(url: string | URL, json: unknown, options: PostOptions = NO_OPTIONS): Promise<T> {
-    const { lift, onMismatch, ...own } = withoutPrototype(copyOptions(options, POST_KEYS))
+    const { lift, onMismatch, ...rest } = copyOptions(options, POST_KEYS)
+    const own = withoutPrototype(rest)
     const plan = planInput(withoutPrototype({ lift, onMismatch }))
     const request = this.#prepare(url, withoutPrototype({ ...own, json, method: own.method ?? 'POST' }), true)
     const response = await this.#send(request)
@@ -255,7 +256,8 @@ function copyOwn(name: string, value: unknown): Record<string, unknown> {
 }
 
 function openDispatcher(agent: Agent.Options, proxy: unknown, readBytes: number): Dispatcher {
-  const { connect: given, ...options } = withoutPrototype(agent)
+  const { connect: given, ...rest } = withoutPrototype(agent)
+  const options = withoutPrototype(rest)
   const connect = typeof given === 'object' ? given : undefined
   if (proxy === undefined) return new undici.Agent({ ...options, connect: createConnect(options, connect, readBytes) })
   if (typeof proxy !== 'string' && !(proxy instanceof URL))

@@ -47,8 +47,9 @@ export function createConnect(
 
 function connectorOf(agent: Readonly<Agent.Options>, connect: object | undefined, onread: object): Connector {
   // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- undici's types lack some of the options that its Pool reads
-  const { tls, maxCachedSessions, socketPath, connectTimeout, ...other } = agent as ConnectionOptions
-  const { autoSelectFamily, autoSelectFamilyAttemptTimeout } = other
+  const given = agent as ConnectionOptions
+  const { tls, maxCachedSessions, socketPath, connectTimeout, autoSelectFamily } = given
+  const { autoSelectFamilyAttemptTimeout } = given
   const family = typeof autoSelectFamily === 'boolean' ? { autoSelectFamily, autoSelectFamilyAttemptTimeout } : {}
   const options = { ...tls, maxCachedSessions, socketPath, timeout: connectTimeout, ...family, ...connect }
   // An HTTP/2 session would keep the chunks, so only HTTP/1.1 is offered.
