@@ -1,5 +1,5 @@
 /**
- * What tests of faults need of the system: on Debian, as root, it is installed; elsewhere one line says what is left out.
+ * What tests of faults and of real HTTP servers need of the system: on Debian, as root, it is installed; elsewhere one line says what is left out.
  */
 
 import { run } from './steps.mjs'
@@ -10,6 +10,8 @@ const PACKAGES = {
   'mkfs.ext4': 'e2fsprogs',
   'mkfs.xfs': 'xfsprogs',
   valgrind: 'valgrind',
+  nginx: 'nginx',
+  lighttpd: 'lighttpd',
 }
 
 if (process.platform === 'linux') await install()
@@ -26,7 +28,8 @@ async function install() {
   const isRoot = process.getuid() === 0
   if (isRoot && hasApt === 0) {
     console.log(`installing ${names} …`)
-    const line = `apt-get install --yes --no-install-recommends ${names}`
+    // RUNLEVEL keeps the package from starting a server.
+    const line = `RUNLEVEL=1 apt-get install --yes --no-install-recommends ${names}`
     const { code } = await run(`${line} || (apt-get update && ${line})`, { quiet: true })
     if (code === 0) return
   }

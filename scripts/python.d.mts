@@ -1,1 +1,1 @@
-export function python(): string | undefined
+export function python(name?: 'comparisons' | 'servers'): string | undefined

@@ -1,28 +1,33 @@
-/** A virtual environment with the Python side of comparisons, made on demand outside the repository. */
+/** Virtual environments with the Python side of comparisons, and with servers, made on demand outside the repository. */
 
 import { execFileSync } from 'node:child_process'
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import { cacheFolder } from './cache.mjs'
 
-const PACKAGES = ['pybase64==1.5.0', 'orjson', 'msgspec', 'msgpack', 'numpy']
+/** Packages of each environment, by its folder in the cache. */
+const ENVIRONMENTS = {
+  comparisons: { folder: 'python-1', packages: ['pybase64==1.5.0', 'orjson', 'msgspec', 'msgpack', 'numpy'] },
+  servers: { folder: 'python-servers-1', packages: ['fastapi', 'uvicorn'] },
+}
 
-/** The path of its interpreter; undefined, after one line that says why, where Python is missing. */
-export function python() {
-  const folder = cacheFolder('python-1')
+/** The path of an environment's interpreter; undefined, after one line that says why, where Python is missing. */
+export function python(name = 'comparisons') {
+  const { folder: kind, packages } = ENVIRONMENTS[name]
+  const folder = cacheFolder(kind)
   const bin = process.platform === 'win32' ? 'Scripts' : 'bin'
   const interpreter = join(folder, bin, process.platform === 'win32' ? 'python.exe' : 'python')
   const isReady = join(folder, 'ready')
   if (existsSync(isReady)) return interpreter
   try {
     execFileSync('python3', ['-m', 'venv', folder], { stdio: 'ignore' })
-    execFileSync(interpreter, ['-m', 'pip', 'install', '--quiet', '--disable-pip-version-check', ...PACKAGES], {
+    execFileSync(interpreter, ['-m', 'pip', 'install', '--quiet', '--disable-pip-version-check', ...packages], {
       stdio: ['ignore', 'ignore', 'inherit'],
     })
     execFileSync(interpreter, ['-c', `open(${JSON.stringify(isReady)}, 'w').close()`])
     return interpreter
   } catch (error) {
-    console.log(`left out: comparisons with Python (no python3 with venv and pip here: ${firstLine(error)})`)
+    console.log(`left out: ${name} of Python (no python3 with venv and pip here: ${firstLine(error)})`)
     return undefined
   }
 }

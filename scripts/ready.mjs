@@ -6,7 +6,7 @@
 import { env, run } from './steps.mjs'
 
 /** Specs that mostly start processes. `npm run test:full` runs them, with faults and counted steps. */
-const LONG = ['checkpoint', 'crash', 'interop', 'pool', 'setup', 'step']
+const LONG = ['checkpoint', 'crash', 'http-servers', 'interop', 'pool', 'setup', 'step']
 const SPECS = [
   '"__test__/*.spec.ts"',
   '"__test__/clients/*.spec.ts"',
