@@ -6,7 +6,7 @@
 import { spawn, spawnSync, type ChildProcess } from 'node:child_process'
 import { once } from 'node:events'
 import { createServer, connect, type AddressInfo } from 'node:net'
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { chmodSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
@@ -18,9 +18,15 @@ import { OffloopError } from '../src/index.ts'
 import { bodyOf, until } from './fixtures/http.ts'
 
 const folder = mkdtempSync(join(tmpdir(), 'offloop-servers-'))
+// A server may run as another user.
+chmodSync(folder, 0o755)
 const children: ChildProcess[] = []
-test.after.always(() => {
-  for (const child of children) child.kill('SIGKILL')
+test.after.always(async () => {
+  for (const child of children) {
+    // nginx ends its workers then.
+    child.kill('SIGTERM')
+    if (child.exitCode === null && child.signalCode === null) await once(child, 'exit')
+  }
   rmSync(folder, { recursive: true, force: true })
 })
 
@@ -93,11 +99,9 @@ http {
     `server.document-root = "${folder}"
 server.port = ${port}
 server.bind = "127.0.0.1"
-server.modules = ("mod_access", "mod_deflate")
+server.modules = ("mod_access")
 url.access-deny = ("gone")
-mimetype.assign = (".json" => "application/json", ".bin" => "application/octet-stream")
-deflate.mimetypes = ("application/json")
-deflate.allowed-encodings = ("gzip", "deflate")`,
+mimetype.assign = (".json" => "application/json", ".bin" => "application/octet-stream")`,
     ['-D', '-f', join(folder, 'lighttpd.conf')],
   ],
 }
@@ -122,11 +126,10 @@ for (const [name, configOf] of Object.entries(STATIC)) {
     const part = await get('/5000003.bin', { range: 'bytes=1000-2000000' })
     t.is(part.status, 206)
     t.true((await part.body.bytes()).equals(bodyOf(5_000_003).subarray(1000, 2_000_001)))
-    for (const encoding of name === 'nginx' ? ['gzip'] : ['gzip', 'deflate']) {
-      const { headers, body } = await get('/value.json', { 'accept-encoding': encoding })
-      t.is(headers['content-encoding'], encoding)
-      t.deepEqual(await body.parse(), VALUE)
-    }
+    // Only nginx compresses without a further package.
+    const { headers: fields, body: value } = await get('/value.json', { 'accept-encoding': 'gzip' })
+    t.is(fields['content-encoding'], name === 'nginx' ? 'gzip' : undefined)
+    t.deepEqual(await value.parse(), VALUE)
     const head = await get('/23000001.bin', {}, 'HEAD')
     t.is(head.headers['content-length'], '23000001')
     t.is((await head.body.bytes()).length, 0)
