@@ -460,7 +460,7 @@ class SmallResults {
 }
 
 /** Most idle tapes of one encoder. */
-const MOST_IDLE = 4
+const MOST_IDLE = 16
 
 onIdle(releaseSegments)
 const slab = new SmallResults()
