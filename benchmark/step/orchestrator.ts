@@ -35,6 +35,9 @@ export interface Felt {
   readonly holds: readonly string[]
 }
 
+/** After the live heap was made and collected: V8's other threads go on sweeping it. */
+const SETTLE_MS = 300
+
 let order: Order | undefined
 let tasks: ReturnType<typeof taskOf>[] = []
 
@@ -42,6 +45,7 @@ answerTo('prepare', async (given: Order): Promise<number> => {
   order = given
   tasks = plan(given.sizes).map(taskOf)
   fillHeap(given.heapMb)
+  await sleep(SETTLE_MS)
   const server = createServer((_, response) => response.end('{"status":"ok"}'))
   return listen(server)
 })
