@@ -5,8 +5,7 @@
 
 import { createServer } from 'node:http'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { runStep as runPlain } from '../../examples/orchestrator-plain.ts'
-import { runStep } from '../../examples/orchestrator.ts'
+import type { Step } from '../../examples/transcript.ts'
 import { answerTo, listen } from '../channel.ts'
 import { fillHeap } from '../heap.ts'
 import { INTERVAL_MS, watchLoop, type Sample } from './lag.ts'
@@ -38,12 +37,20 @@ export interface Felt {
 /** After the live heap was made and collected: V8's other threads go on sweeping it. */
 const SETTLE_MS = 300
 
+/** A process loads one of them: the other would add to its memory. */
+const WAYS: Readonly<Record<Way, () => Promise<{ readonly runStep: (step: Step) => Promise<void> }>>> = {
+  plain: () => import('../../examples/orchestrator-plain.ts'),
+  offloop: () => import('../../examples/orchestrator.ts'),
+}
+
 let order: Order | undefined
 let tasks: ReturnType<typeof taskOf>[] = []
 
 answerTo('prepare', async (given: Order): Promise<number> => {
   order = given
   tasks = plan(given.sizes).map(taskOf)
+  // What a program has loaded before its first step is no part of it.
+  await WAYS[given.way]()
   fillHeap(given.heapMb)
   await sleep(SETTLE_MS)
   const server = createServer((_, response) => response.end('{"status":"ok"}'))
@@ -54,11 +61,11 @@ answerTo('prepare', async (given: Order): Promise<number> => {
 answerTo('run', async (folder: string): Promise<Felt> => {
   if (order === undefined) throw new Error('nothing is prepared')
   const { way, url, isProfiled } = order
-  const run = way === 'plain' ? runPlain : runStep
+  const { runStep } = await WAYS[way]()
   const profiled = isProfiled ? await profile() : undefined
   const [start, cpu, loop] = [performance.now(), process.cpuUsage(), performance.eventLoopUtilization()]
   const watch = watchLoop(start)
-  await run({ url, folder, tasks })
+  await runStep({ url, folder, tasks })
   const stepMs = performance.now() - start
   const busyMs = performance.eventLoopUtilization(loop).active
   const { user, system } = process.cpuUsage(cpu)
