@@ -24,7 +24,7 @@ export declare class ExpertsTurns {
    * | 0 | `ExpertsFormat`; NaN for a turn without experts |
    * | 1 | dimensions of the declared shape |
    * | 2, 3, 4 | the first three dimensions |
-   * | 5 | declared `NativeDtype` |
+   * | 5 | declared dtype: index in [`Dtype::ALL`] |
    * | 6 | declared start |
    * | 7 | start that the caller gave |
    * | 8 | tokens of the sample when the turn ended |
@@ -34,8 +34,11 @@ export declare class ExpertsTurns {
   put(index: number, source: InputBytes, size: number): void
   /** Resolves turns whose bytes the caller still has, as far as their headers allow. `bytes` has one item for each turn. */
   announce(bytes: (Uint8Array | null)[]): Failure | null
-  /** Takes memory from the caller, one item for each turn. `keeper` keeps all of it from being collected. */
-  take(source: InputBytes, keeper: Uint8Array, memories: Array<ArrayBuffer | undefined | null>): void
+  /**
+   * Takes memory from the caller, one item for each turn: its first `lengths` bytes. `keeper` keeps all of it from being
+   * collected.
+   */
+  take(source: InputBytes, keeper: Uint8Array, memories: Array<ArrayBuffer | undefined | null>, lengths: Array<number>): void
   /**
    * Plans where the rows go: by `config`, or unchanged for a payload that is decoded alone. Returns null if a task must
    * scan the turns first.
@@ -139,6 +142,8 @@ export declare class SavedFile {
 export declare class ScannedBody {
   /** Returns the plan as JSON: see `BodyPlan::describe`. A second call returns an empty text. */
   takePlan(): string
+  /** Returns the rest of the body that the second task has written; null where a string cannot be that long. */
+  takeRest(): string | null
   /** Releases the memory of the body, unless the second task has it. */
   clear(): void
 }
@@ -187,6 +192,12 @@ export declare class TapeParts {
   addText(text: string, isWide: boolean): Failure | null
   /** Copies bytes too many for a segment. */
   addBytes(bytes: Uint8Array): Failure | null
+  /** Makes a place for bytes that are taken or copied once the value is captured. */
+  addPlace(): void
+  /** Puts memory that was taken from the caller in its place. */
+  takeBytes(place: number, bytes: Uint8Array): void
+  /** Copies bytes to their place. */
+  copyBytes(place: number, bytes: Uint8Array): Failure | null
   /** Adds raw JSON; returns its size. */
   addRawJson(fragment: RawJsonBytes): number
   /** Removes all long strings but the first `len`. */
@@ -199,10 +210,6 @@ export declare class TapeParts {
 export declare class TapeSegment {
   /** Takes memory and the room of its streams. `is_dense` memory is mostly filled, and gets huge pages. */
   constructor(memory: Uint8Array, words: number, doubles: number, bytes: number, runs: number, isDense: boolean)
-  /** Counts the segment as idle; returns false where too much memory is idle already. */
-  rest(): boolean
-  /** Counts the segment as used. */
-  wake(): void
 }
 
 /** The end that JavaScript reads. */
@@ -240,16 +247,16 @@ export declare function closeLogFile(file: LogFile): Promise<number | Failure>
 export declare function copyInput(source: InputBytes, out: Uint8Array, stop?: Stop | undefined | null): Promise<number | Failure>
 
 /** Copies the rows of the last batch to `memories`, whose sizes its text lists. */
-export declare function copyRows(reader: RowsReader, memories: Array<Uint8Array>, stop?: Stop | undefined | null): Promise<number | Failure>
+export declare function copyRows(reader: RowsReader, memories: Uint8Array[], stop?: Stop | undefined | null): Promise<number | Failure>
 
-/** Counts the rows of the file at `path`. */
-export declare function countRows(path: string, progress?: TaskProgress | undefined | null, stop?: Stop | undefined | null): Promise<RowCounts | Failure>
+/** Counts the rows of the file at `path`. Resolves to JSON: see `Census::describe`. */
+export declare function countRows(path: string, progress?: TaskProgress | undefined | null, stop?: Stop | undefined | null): Promise<string | Failure>
 
 /** Decodes a whole text into `out` in a task; returns the size of the result. */
 export declare function decodeBase64(source: InputBytes, out: Uint8Array, mode: Base64Mode, alphabet: Base64Alphabet, stop?: Stop | undefined | null): Promise<number | Failure>
 
 /** Decodes a text that was taken from the caller to the start of its own memory; returns the size of the result. */
-export declare function decodeBase64InPlace(text: Uint8Array, mode: Base64Mode, alphabet: Base64Alphabet, stop?: Stop | undefined | null): Promise<number | Failure>
+export declare function decodeBase64InPlace(memory: Uint8Array, mode: Base64Mode, alphabet: Base64Alphabet, stop?: Stop | undefined | null): Promise<number | Failure>
 
 /** Decodes the next part of a text in a task; returns the size of the result so far. */
 export declare function decodeBase64Part(decoder: Base64Decoder, source: InputBytes, out: Uint8Array, last: boolean, stop?: Stop | undefined | null): Promise<number | Failure>
@@ -312,7 +319,7 @@ export interface ExpertsLayout {
   rows: number
   layers: number
   topk: number
-  dtype: NativeDtype
+  dtype: string
   start: number
 }
 
@@ -330,16 +337,13 @@ export interface Failure {
 }
 
 /**
- * Writes the rest of the body to `rest` and its values to `memories`, in a task. Resolves to JSON: see
- * `FilledBody::describe`.
+ * Writes the values of the body to `memories`, and its rest to `rest` or, without it, for `takeRest`; in a task. Resolves to
+ * JSON: see `FilledBody::describe`.
  */
-export declare function fillBody(scanned: ScannedBody, rest: Uint8Array, memories: Array<Uint8Array>, stop?: Stop | undefined | null): Promise<string | Failure>
+export declare function fillBody(scanned: ScannedBody, rest: Uint8Array | null, memories: Uint8Array[], stop?: Stop | undefined | null): Promise<string | Failure>
 
-/**
- * Writes the rest of the body to `rest` and its values to `memories`, on the JS thread. Returns JSON like
- * [`fill_body`].
- */
-export declare function fillBodySync(scanned: ScannedBody, rest: Uint8Array, memories: Array<Uint8Array>): string | Failure
+/** Does what [`fill_body`] does, on the JS thread. */
+export declare function fillBodySync(scanned: ScannedBody, rest: Uint8Array | null, memories: Uint8Array[]): string | Failure
 
 /** Decodes planned turns in a task to `out`, which has the size of the plan. */
 export declare function fillExperts(turns: ExpertsTurns, source: InputBytes, out: Uint8Array, stop?: Stop | undefined | null): Promise<number | Failure>
@@ -396,12 +400,6 @@ export declare enum Layout {
 /** Returns the bound of [`idle_bytes`]. */
 export declare function maxIdleBytes(): number
 
-/** How often a name occurs. */
-export interface NameCount {
-  name: string
-  count: number
-}
-
 /** Resolved options of `concatExperts`. */
 export interface NativeConcatConfig {
   tokens: number
@@ -413,20 +411,12 @@ export interface NativeConcatConfig {
   widens: boolean
 }
 
-/** Type of the elements. The numbers are indexes in [`Dtype::ALL`]. */
-export declare enum NativeDtype {
-  Uint8 = 0,
-  Int8 = 1,
-  Uint16 = 2,
-  Int16 = 3,
-  Int32 = 4,
-}
-
 /** Fields for payloads that do not declare them. */
 export interface NativeHints {
   layers?: number | undefined
   topk?: number | undefined
-  dtype?: NativeDtype | undefined
+  /** Index in [`Dtype::ALL`]. */
+  dtype?: number | undefined
   start?: number | undefined
 }
 
@@ -538,18 +528,14 @@ export interface RepairOutcome {
   badCauses: Array<'partial' | 'nul' | 'utf8' | 'garbage' | 'glued' | 'nonstandard'>
 }
 
+/** Adds to the idle memory of V8 that this thread keeps. Returns false where all idle memory would exceed its bound. */
+export declare function reportIdle(bytes: number): boolean
+
+/** Subtracts from the idle memory of V8 that this thread keeps. */
+export declare function reportUsed(bytes: number): void
+
 /** Reserves a slot for the task that this thread launches next. Returns false if none is free. */
 export declare function reserveSlot(lane: Lane, regardless: boolean): boolean
-
-/** Counts of a file. */
-export interface RowCounts {
-  bytes: number
-  rows: number
-  biggestOffset?: number
-  biggestLength?: number
-  bad: Array<NameCount>
-  fields: Array<NameCount>
-}
 
 /** Writes all of `source`. Returns the size of the file after the last write, else 0. */
 export declare function saveBytes(file: SavedFile, source: InputBytes, stop?: Stop | undefined | null): Promise<number | Failure>
@@ -582,7 +568,7 @@ export declare function scanExpertsSync(turns: ExpertsTurns, source: InputBytes)
 /** Sets the limit. The first thread that loads the addon sets the default, with `onlyIfUnset`. */
 export declare function setConcurrency(concurrency: number, onlyIfUnset: boolean): void
 
-/** Sets the bound of [`idle_bytes`]. `src/capture` releases idle segments. */
+/** Sets the bound of [`idle_bytes`]. JavaScript releases idle memory of V8. */
 export declare function setMaxIdleBytes(bytes: number): void
 
 /** Copies the result of `encodeTape` to `out`, which has the size of the result. */

@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import test from 'ava'
-import { count } from '../scripts/count.mjs'
+import { count, failuresOf } from '../scripts/count.mjs'
 
 const modules = fileURLToPath(new URL('../node_modules', import.meta.url))
 
@@ -48,4 +48,14 @@ test('cargo’s are, of each binary', (t) => {
     'test result: \u001B[31mFAILED\u001B[0m. 11 passed; 2 failed; 0 ignored; 0 measured; 0 filtered out; finished in 0.6s',
   ]
   t.deepEqual(count(lines.join('\n')), { passed: 24, failed: 2 })
+})
+
+test('what failed is shown again, with its reasons', (t) => {
+  const failing = `${PASSING}test('three', (t) => t.is(1, 2))\n`
+  const shown = failuresOf(outputOf({ a: failing, b: PASSING })).join('\n')
+  t.regex(shown, /✘.*three/)
+  t.regex(shown, /a\.test\.js:4/)
+  t.notRegex(shown, /✔ .*one/)
+  t.deepEqual(failuresOf(outputOf({ a: PASSING })), [])
+  t.deepEqual(failuresOf('test a ... ok\ntest b ... FAILED'), ['test b ... FAILED'])
 })

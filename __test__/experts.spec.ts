@@ -27,6 +27,7 @@ import {
   type Rows,
 } from './fixtures/experts.ts'
 import { Random } from './fixtures/values.ts'
+import { checkMemory } from './fixtures/results.ts'
 
 interface Golden {
   readonly name: string
@@ -614,7 +615,8 @@ test('what is lifted can be handed over to be concatenated', async (t) => {
     lift: { '/experts': 'experts' },
     transfer: true,
   })
-  t.is(experts.data.buffer.byteLength, rows)
+  checkMemory(t, experts.data)
+  t.is(experts.data.length, rows)
   const { data } = await concatExperts([{ experts }], { tokens: rows, transfer: true })
   t.is(experts.data.length, 0)
   t.true(data.every((value) => value === 9))

@@ -133,6 +133,18 @@ test('text strips a byte order mark and replaces invalid bytes, as that of fetch
   await served.close()
 })
 
+test.serial('nothing is left behind a result whose memory was used before', async (t) => {
+  const served = await serve(bodies)
+  const client = createClient()
+  // The texts give their memory back.
+  for (let turn = 0; turn < 8; turn += 1) await (await client.request(`${served.url}/length/300000`)).body.text()
+  const bytes = await bytesOf(client, `${served.url}/length/299000`)
+  t.true(bytes.equals(bodyOf(299_000)))
+  t.true(Buffer.from(bytes.buffer, bytes.length).every((byte) => byte === 0))
+  await client.close()
+  await served.close()
+})
+
 test('a body that is not JSON rejects as parse does, and the connection is used again', async (t) => {
   const served = await serve((_, response) => response.end('{"a":1,}'))
   const client = createClient({ agent: { connections: 1 } })
@@ -1063,7 +1075,8 @@ test('time-outs are those of undici', async (t) => {
   await served.close()
 })
 
-test('nobody listens there', async (t) => {
+// Alone: a server of another test could get the port.
+test.serial('nobody listens there', async (t) => {
   const served = await serve(() => undefined)
   await served.close()
   const client = createClient()

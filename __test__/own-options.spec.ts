@@ -119,7 +119,12 @@ const RETRY = { attempts: 3, baseMs: 1, maxMs: 2, when: () => true }
 const HINTS = { layers: 1, topk: 1, dtype: 'uint8' }
 
 const CASES: readonly Case[] = [
-  { name: 'encode', needed: {}, others: { ...ENCODE, signal }, call: (options) => offloop.encode(VALUE, options) },
+  {
+    name: 'encode',
+    needed: {},
+    others: { ...ENCODE, transfer: false, signal },
+    call: (options) => offloop.encode(VALUE, options),
+  },
   {
     name: 'encode: circular',
     needed: { text: 'again' },
@@ -130,11 +135,16 @@ const CASES: readonly Case[] = [
       return offloop.encode(value, { circular })
     },
   },
-  { name: 'encodeSync', needed: {}, others: ENCODE, call: (options) => offloop.encodeSync(VALUE, options) },
+  {
+    name: 'encodeSync',
+    needed: {},
+    others: { ...ENCODE, transfer: false },
+    call: (options) => offloop.encodeSync(VALUE, options),
+  },
   {
     name: 'encodeLines',
     needed: {},
-    others: { ...ROW, onBadRow: 'throw', signal },
+    others: { ...ROW, onBadRow: 'throw', transfer: false, signal },
     call: (options) => offloop.encodeLines([VALUE], options),
   },
   {
@@ -146,25 +156,31 @@ const CASES: readonly Case[] = [
   {
     name: 'createEncoder: encode',
     needed: {},
-    others: { signal },
+    others: { transfer: false, signal },
     call: (options) => offloop.createEncoder().encode(VALUE, options),
+  },
+  {
+    name: 'createEncoder: capture',
+    needed: {},
+    others: { transfer: false },
+    call: (options) => offloop.createEncoder().capture(VALUE, options).json(),
   },
   {
     name: 'createEncoder: encodeLines',
     needed: {},
-    others: { onBadRow: 'throw', signal },
+    others: { onBadRow: 'throw', transfer: false, signal },
     call: (options) => offloop.createEncoder().encodeLines([VALUE], options),
   },
   {
     name: 'encodeMsgpack',
     needed: {},
-    others: { floats: 'float64', signal },
+    others: { floats: 'float64', transfer: false, signal },
     call: (options) => offloop.encodeMsgpack(VALUE, options),
   },
   {
     name: 'capture',
     needed: {},
-    others: CAPTURE,
+    others: { ...CAPTURE, transfer: false },
     call: (options) => offloop.capture(VALUE, options).json(),
   },
   {
@@ -277,6 +293,22 @@ const CASES: readonly Case[] = [
     others: ROW,
     call: (encode: object) => logged({ durability: 'none', encode }),
   },
+  ...(['append', 'appendMany'] as const).map((method): Case => ({
+    name: `openJsonl: ${method}`,
+    needed: {},
+    others: { transfer: false },
+    call: async (options) => {
+      await using log = await offloop.openJsonl(written(''), { durability: 'none' })
+      const rows = [VALUE]
+      return shown(show(await (method === 'append' ? log.append(rows, options) : log.appendMany(rows, options))))
+    },
+  })),
+  {
+    name: 'readJsonl: bytes',
+    needed: {},
+    others: { reuse: false },
+    call: (options) => collected(offloop.readJsonl(written(ROWS), options)),
+  },
   {
     name: 'readJsonl',
     needed: { fields: ['/a'] },
@@ -286,7 +318,7 @@ const CASES: readonly Case[] = [
   {
     name: 'saveFile',
     needed: { durability: 'none' },
-    others: { format: 'json', mode: 0o644, encode: {}, signal },
+    others: { format: 'json', mode: 0o644, encode: {}, transfer: false, signal },
     call: async (options) => shown(show(await offloop.saveFile(path, VALUE, options))),
   },
   {
@@ -567,7 +599,7 @@ for (const one of CASES) {
 }
 
 test('every function that takes options is tested', (t) => {
-  const without = new Set(['OffloopError', 'RawJson', 'stats', 'trimMemory'])
+  const without = new Set(['OffloopError', 'RawJson', 'release', 'stats', 'trimMemory'])
   const functions = Object.entries({ ...offloop, ...kit, ...http })
     .filter(([name, value]) => typeof value === 'function' && !without.has(name))
     .map(([name]) => name)

@@ -38,6 +38,7 @@ test('the exports are what has been built', (t) => {
     'parse',
     'rawJson',
     'readJsonl',
+    'release',
     'repair',
     'saveFile',
     'split',

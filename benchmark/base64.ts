@@ -10,7 +10,18 @@ import { tmpdir, totalmem } from 'node:os'
 import { join } from 'node:path'
 import { python } from '../scripts/python.mjs'
 import { decodeBase64, encodeBase64, stats, type Base64Options } from '../src/index.ts'
-import { compare, longestBlocks, median, report, table, type Contender, type Effort, type Measured } from './measure.ts'
+import {
+  besideHeap,
+  compare,
+  longestBlocks,
+  median,
+  report,
+  table,
+  type Contender,
+  type Effort,
+  type HeapCase,
+  type Measured,
+} from './measure.ts'
 
 const SIZES = [1024, 16 * 1024, 256 * 1024, 1024 * 1024, 4 * 1024 * 1024, 31_000_000]
 const LARGEST = 31_000_000
@@ -82,14 +93,65 @@ const sections = [
   '## `fs.promises.stat` while decodes are queued',
   await latencyOfStat(),
 ]
-report('base64', sections)
+report('base64', [...sections, ...(await besideHeap(heapCases()))])
+
+/** The largest text in each form. */
+function heapCases(): HeapCase[] {
+  const size = `${LARGEST / 1e6} MB`
+  return [
+    {
+      name: `decoding ${size} of text as a string`,
+      make: () => {
+        const [plain, ours] = stringWays(flat(noise((LARGEST / 4) * 3).toString('base64')))
+        return { plain, ours }
+      },
+    },
+    {
+      name: `decoding ${size} of text as bytes`,
+      make: () => {
+        const [plain, ours] = byteWays(Buffer.from(noise((LARGEST / 4) * 3).toString('base64'), 'latin1'))
+        return { plain, ours }
+      },
+    },
+    {
+      name: `encoding to ${size}`,
+      make: () => {
+        const [plain, ours] = encodeWays(noise((LARGEST / 4) * 3))
+        return { plain, ours }
+      },
+    },
+  ]
+}
+
+type Ways = readonly [plain: Contender, ours: Contender]
+
+function stringWays(text: string, options: Base64Options = {}): Ways {
+  return [
+    { name: 'Buffer.from', run: async () => Buffer.from(text, 'base64') },
+    { name: 'offloop', run: () => decodeBase64(text, options) },
+  ]
+}
+
+function byteWays(bytes: Buffer, options: Base64Options = {}): Ways {
+  return [
+    { name: 'Buffer.from', run: async () => Buffer.from(bytes.toString('latin1'), 'base64') },
+    { name: 'offloop', run: () => decodeBase64(bytes, options) },
+  ]
+}
+
+function encodeWays(bytes: Buffer): Ways {
+  return [
+    {
+      name: 'Buffer.from(bytes.toString("base64"), "latin1")',
+      run: async () => Buffer.from(bytes.toString('base64'), 'latin1'),
+    },
+    { name: 'encodeBase64(bytes)', run: () => encodeBase64(bytes) },
+  ]
+}
 
 async function ofString(kind: Kind, text: string): Promise<string[]> {
   const nodeEncoding = kind.options.alphabet ?? 'base64'
-  const contenders: Contender[] = [
-    { name: 'Buffer.from', run: async () => Buffer.from(text, 'base64') },
-    { name: 'offloop', run: () => decodeBase64(text, kind.options) },
-  ]
+  const contenders: Contender[] = [...stringWays(text, kind.options)]
   if (typeof fromBase64 === 'function' && kind.options.mode !== 'node') {
     contenders.push({ name: 'fromBase64', run: async () => fromBase64(text, { alphabet: nodeEncoding }) })
   }
@@ -98,11 +160,7 @@ async function ofString(kind: Kind, text: string): Promise<string[]> {
 }
 
 async function ofBytes(kind: Kind, text: string): Promise<string[]> {
-  const bytes = Buffer.from(text, 'latin1')
-  const contenders: Contender[] = [
-    { name: 'Buffer.from', run: async () => Buffer.from(bytes.toString('latin1'), 'base64') },
-    { name: 'offloop', run: () => decodeBase64(bytes, kind.options) },
-  ]
+  const contenders = byteWays(Buffer.from(text, 'latin1'), kind.options)
   await check(contenders, Buffer.from(text, 'base64'))
   return row(kind, text, 'bytes', await compare(contenders, effort(text.length)))
 }
@@ -185,10 +243,7 @@ async function blocksOfStrings(): Promise<string[][]> {
       ['1', text],
       ['2', twoBytes(text)],
     ] as const) {
-      const contenders: Contender[] = [
-        { name: 'Buffer.from', run: async () => Buffer.from(form, 'base64') },
-        { name: 'offloop', run: () => decodeBase64(form) },
-      ]
+      const contenders = stringWays(form)
       await check(contenders, Buffer.from(text, 'base64'))
       for (const { name, laterMs, wallMs } of await longestBlocks(contenders, BLOCK_CALLS)) {
         rows.push([String(size), width, name, ms(median(laterMs)), ms(Math.max(...laterMs)), ms(median(wallMs))])
@@ -200,13 +255,7 @@ async function blocksOfStrings(): Promise<string[][]> {
 
 async function encoding(): Promise<string[][]> {
   const bytes = noise((LARGEST / 4) * 3)
-  const contenders: Contender[] = [
-    {
-      name: 'Buffer.from(bytes.toString("base64"), "latin1")',
-      run: async () => Buffer.from(bytes.toString('base64'), 'latin1'),
-    },
-    { name: 'encodeBase64(bytes)', run: () => encodeBase64(bytes) },
-  ]
+  const contenders = encodeWays(bytes)
   await check(contenders, Buffer.from(bytes.toString('base64'), 'latin1'))
   const measured = await compare(contenders, isQuick ? QUICK : { rounds: 5, runs: 5, calls: 1 })
   return [

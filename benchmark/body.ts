@@ -12,7 +12,20 @@ import { fileURLToPath } from 'node:url'
 import { isDeepStrictEqual } from 'node:util'
 import { parse, split } from '../src/index.ts'
 import { many, Random } from './documents.ts'
-import { inRows, median, report, sum, swept, table, takeTurns, type Contender, type Turns } from './measure.ts'
+import {
+  besideHeap,
+  inRows,
+  mean,
+  median,
+  report,
+  swept,
+  table,
+  takeTurns,
+  type Contender,
+  type HeapCase,
+  type HeapPair,
+  type Turns,
+} from './measure.ts'
 import { startSnake } from './snake.ts'
 
 const TURNS: Turns = { budgetMs: 4000, leastRounds: 3, leastRunMs: 1, warmMs: 500 }
@@ -161,7 +174,27 @@ const sections = [
   table(await overHttp()),
 ]
 snake?.stop()
-report('JSON in', sections)
+report('JSON in', [...sections, ...(await besideHeap(heapCases()))])
+
+/** Each body whole, and the first two over HTTP, from the request to the value. */
+function heapCases(): HeapCase[] {
+  return [
+    ...CASES.map((given) => ({ name: given.name, make: () => wholePair(given) })),
+    ...CASES.slice(0, 2).map((given) => ({ name: `${given.name}, over HTTP`, make: () => httpPair(given) })),
+  ]
+}
+
+function wholePair(given: Case): HeapPair {
+  const [plain, ours] = waysOf(given)
+  return { plain, ours }
+}
+
+async function httpPair({ body, lift }: Case): Promise<HeapPair> {
+  const { url, stop } = await serve(body)
+  const plain = { name: 'response.json(), Buffer.from', run: async () => plainlyReceived(await fetch(url)) }
+  const ours = { name: 'parse(response.body)', run: async () => parse((await fetch(url)).body ?? [], { lift }) }
+  return { plain, ours, stop }
+}
 
 async function cases(): Promise<string[][]> {
   const rows = [
@@ -189,17 +222,13 @@ async function cases(): Promise<string[][]> {
     const expected = plainly(body, given)
     if (!isDeepStrictEqual(await parse(body, { lift }), expected)) throw new Error(`${name}: another value`)
     if (isSpliced && !isDeepStrictEqual(spliced(body), expected)) throw new Error(`${name}: another splice`)
-    const received = (): Buffer => Buffer.from(Uint8Array.from(body).buffer)
-    const isSmall = body.length < 100_000
-    const transfer = !isSmall
-    const prepare = isSmall ? () => body : received
-    const handedOver: Contender = { name: 'parse', prepare, run: (own) => parse(bufferOf(own), { lift, transfer }) }
+    const [plainer, handedOver] = waysOf(given)
+    const { prepare = () => body } = plainer
     const ours: Contender = { name: 'parse, copied', prepare, run: (own) => parse(bufferOf(own), { lift }) }
-    const plainer: Contender = { name: 'plain', prepare, run: async (own) => plainly(bufferOf(own), given) }
     const contenders: Contender[] = [plainer, handedOver, ours]
     if (isSpliced) contenders.push({ name: 'splice', prepare, run: async (own) => spliced(bufferOf(own)) })
     // One body is handed over once.
-    const runs = await (isSmall ? takeTurns(contenders, TURNS) : inRows(contenders, ROUNDS, CALLS))
+    const runs = await (isSmall(given) ? takeTurns(contenders, TURNS) : inRows(contenders, ROUNDS, CALLS))
     const [plain, own, copied, splice] = runs
     if (plain === undefined || own === undefined || copied === undefined) throw new Error('contenders are missing')
     const { cpu, loads, structs } = await inRounds(handedOver, body)
@@ -225,6 +254,22 @@ async function cases(): Promise<string[][]> {
     ])
   }
   return rows
+}
+
+/** The plain way, and `parse`, to which a body of its own is handed over unless it is small. */
+function waysOf(given: Case): readonly [plain: Contender, ours: Contender] {
+  const { body, lift } = given
+  const transfer = !isSmall(given)
+  const prepare = transfer ? (): Buffer => Buffer.from(Uint8Array.from(body).buffer) : undefined
+  const plain = (own: unknown): Completion => plainly(bufferOf(own ?? body), given)
+  return [
+    { name: 'JSON.parse, Buffer.from', ...(prepare && { prepare }), run: async (own) => plain(own) },
+    { name: 'parse', ...(prepare && { prepare }), run: (own) => parse(bufferOf(own ?? body), { lift, transfer }) },
+  ]
+}
+
+function isSmall({ body }: Case): boolean {
+  return body.length < 100_000
 }
 
 /** What JSON.parse takes for what is left of a body. */
@@ -332,12 +377,7 @@ async function overHttp(): Promise<string[][]> {
       },
     })
     const contenders = [
-      fetched('await response.json(), Buffer.from', async (response) => {
-        // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- the server sends a completion
-        const value = (await response.json()) as Completion
-        for (const choice of value.choices) putBlob(choice, (text) => Buffer.from(text, 'base64'))
-        return value
-      }),
+      fetched('await response.json(), Buffer.from', plainlyReceived),
       fetched('parse(response.body)', ({ body }) => parse(body ?? [], { lift })),
       fetched('reading response.body, no more', async ({ body }) => {
         const reader = body?.getReader()
@@ -358,6 +398,13 @@ async function overHttp(): Promise<string[][]> {
   return rows
 }
 
+async function plainlyReceived(response: Response): Promise<Completion> {
+  // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- the server sends a completion
+  const value = (await response.json()) as Completion
+  for (const choice of value.choices) putBlob(choice, (text) => Buffer.from(text, 'base64'))
+  return value
+}
+
 /** In another process. */
 async function serve(body: Buffer): Promise<{ readonly url: string; readonly stop: () => void }> {
   const path = fileURLToPath(new URL('server.mjs', import.meta.url))
@@ -367,8 +414,4 @@ async function serve(body: Buffer): Promise<{ readonly url: string; readonly sto
     child.stdout.once('data', (text: Buffer) => resolve(String(text))),
   )
   return { url: `http://127.0.0.1:${port.trim()}/`, stop: () => child.kill() }
-}
-
-function mean(values: readonly number[]): number {
-  return sum(values) / values.length
 }

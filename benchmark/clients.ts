@@ -22,7 +22,7 @@ import { OffloopClient } from '../examples/langsmith-client.ts'
 import { OffloopExporter } from '../examples/otlp-exporter.ts'
 import { TraceQueue, type Call } from '../examples/trace-queue.ts'
 import { many, Random } from './documents.ts'
-import { median, report, sum, swept, table, takeTurns, type Contender } from './measure.ts'
+import { besideHeap, median, report, sum, swept, table, takeTurns, type Contender, type HeapCase } from './measure.ts'
 
 const IS_QUICK = process.env['OFFLOOP_BENCH_QUICK'] !== undefined
 const TURNS = {
@@ -82,14 +82,36 @@ async function exported(exporter: SpanExporter, spans: ReadableSpan[]): Promise<
   if (code !== ExportResultCode.SUCCESS) throw new Error('not exported')
 }
 
+/** Names, and the characters of prompt and completion. */
+const SPAN_KINDS = [
+  ['of requests, 1 KB', 0],
+  ['of calls of a model, with 2 KB of prompt and 2 KB of completion', 2000],
+  ['of calls of a model, with 8 KB and 8 KB', 8000],
+] as const
+
+function exporterCases(): HeapCase[] {
+  return SPAN_KINDS.map(([name, text]) => ({
+    name: `${SPANS} spans ${name}`,
+    make: async () => {
+      const { url, child } = await startSink('{}')
+      const spans = makeSpans(text)
+      const [stock, ours] = [new OTLPTraceExporter({ url }), new OffloopExporter({ url })]
+      return {
+        plain: { name: 'OTLPTraceExporter', run: () => exported(stock, spans) },
+        ours: { name: 'examples/otlp-exporter.ts', run: () => exported(ours, spans) },
+        stop: async () => {
+          await Promise.all([stock.shutdown(), ours.shutdown()])
+          child.kill()
+        },
+      }
+    },
+  }))
+}
+
 async function compareExporters(): Promise<string> {
   const { url, child } = await startSink('{}')
   const rows = [['spans', 'stock, loop ms', 'examples/otlp-exporter.ts, loop ms', 'share']]
-  for (const [name, text] of [
-    ['of requests, 1 KB', 0],
-    ['of calls of a model, with 2 KB of prompt and 2 KB of completion', 2000],
-    ['the same with 8 KB and 8 KB', 8000],
-  ] as const) {
+  for (const [name, text] of SPAN_KINDS) {
     const spans = makeSpans(text)
     const exporters = [new OTLPTraceExporter({ url }), new OffloopExporter({ url })]
     const contenders = exporters.map((exporter): Contender => ({ name, run: () => exported(exporter, spans) }))
@@ -105,6 +127,8 @@ async function compareExporters(): Promise<string> {
 
 // ───────────────────────────── LangSmith ─────────────────────────────
 
+/** What LangSmith's server says of itself. */
+const INFO = JSON.stringify({ batch_ingest_config: { use_multipart_endpoint: true } })
 const SAMPLE_MS = 5
 /** Timers are late by this much on an idle loop. */
 const USUAL_MS = 1
@@ -135,8 +159,39 @@ function makeRuns(): Parameters<Client['createRun']>[0][] {
   })
 }
 
+async function sendRuns(client: Client, runs: ReturnType<typeof makeRuns>): Promise<void> {
+  for (const run of runs) {
+    await client.createRun(run)
+    await nextTurn()
+  }
+  await client.flush()
+  await client.awaitPendingTraceBatches()
+}
+
+/** A tenth of the runs: inputs of several calls are made before the first. */
+function langsmithCase(): HeapCase {
+  return {
+    name: `LangSmith, ${RUNS / 10} runs of ${RUN_SIZE / 1e6} MB`,
+    make: async () => {
+      const { url, child } = await startSink(INFO)
+      const options = { apiUrl: url, apiKey: 'key', manualFlushMode: true }
+      const contender = (name: string, client: Client): Contender => ({
+        name,
+        prepare: () => makeRuns().slice(0, RUNS / 10),
+        // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- `prepare` made runs
+        run: (runs) => sendRuns(client, runs as ReturnType<typeof makeRuns>),
+      })
+      return {
+        plain: contender('stock, without its worker', new Client(options)),
+        ours: contender('examples/langsmith-client.ts', new OffloopClient(options)),
+        stop: () => child.kill(),
+      }
+    },
+  }
+}
+
 async function compareLangSmith(): Promise<string> {
-  const { url, child } = await startSink(JSON.stringify({ batch_ingest_config: { use_multipart_endpoint: true } }))
+  const { url, child } = await startSink(INFO)
   const options = { apiUrl: url, apiKey: 'key' }
   const clients: readonly (readonly [string, Client])[] = [
     ['stock, its worker', new Client(options)],
@@ -155,14 +210,7 @@ async function compareLangSmith(): Promise<string> {
       const runs = makeRuns()
       await swept()
       const before = performance.eventLoopUtilization()
-      const lag = await lagOf(async () => {
-        for (const run of runs) {
-          await client.createRun(run)
-          await nextTurn()
-        }
-        await client.flush()
-        await client.awaitPendingTraceBatches()
-      })
+      const lag = await lagOf(() => sendRuns(client, runs))
       if (round === 0) continue
       busy.push(performance.eventLoopUtilization(before).active)
       total.push(lag.total)
@@ -198,19 +246,50 @@ const OUTPUTS: Readonly<Record<string, (random: Random) => unknown>> = {
   }),
 }
 
+function recordingCases(): HeapCase[] {
+  return Object.entries(OUTPUTS).map(([name, make]) => ({
+    name: `recording a call, ${name}`,
+    make: async () => {
+      const { url, child } = await startSink('{}')
+      const queue = startQueue(url)
+      const call = callWith(make(new Random(1)))
+      return {
+        plain: { name: 'JSON.stringify', run: async () => JSON.stringify(call).length },
+        // Calls recorded before are sent before the clock runs.
+        ours: { name: 'record', prepare: () => queue.flush(), run: async () => checkTaken(queue.record(call)) },
+        stop: async () => {
+          await queue[Symbol.asyncDispose]()
+          child.kill()
+        },
+      }
+    },
+  }))
+}
+
+function checkTaken(isTaken: boolean): void {
+  if (!isTaken) throw new Error('not recorded')
+}
+
+function startQueue(url: string): TraceQueue {
+  return new TraceQueue({
+    url,
+    onLost: ({ reason }) => {
+      throw new Error(reason)
+    },
+  })
+}
+
+function callWith(output: unknown): Call {
+  const date = new Date()
+  return { id: 'call', op: 'bench', startedAt: date, endedAt: date, inputs: [], output }
+}
+
 async function compareRecording(): Promise<string> {
   const { url, child } = await startSink('{}')
   const rows = [['output of 1 MB', 'JSON.stringify, ms', 'record, ms', 'share']]
   for (const [name, make] of Object.entries(OUTPUTS)) {
-    const queue = new TraceQueue({
-      url,
-      onLost: ({ reason }) => {
-        throw new Error(reason)
-      },
-    })
-    const output = make(new Random(1))
-    const date = new Date()
-    const call: Call = { id: 'call', op: 'bench', startedAt: date, endedAt: date, inputs: [], output }
+    const queue = startQueue(url)
+    const call = callWith(make(new Random(1)))
     const [stringified, recorded] = [[0].slice(1), [0].slice(1)]
     for (let index = 0; index < RECORDS; index += 1) {
       const start = performance.now()
@@ -241,6 +320,7 @@ const sections = [
   langsmith,
   `## Recording a call\n\nWhat \`record\` of examples/trace-queue.ts takes of the thread, and JSON.stringify of the same call; medians of ${RECORDS}; the goal is 1/10.`,
   recording,
+  ...(await besideHeap([...exporterCases(), langsmithCase(), ...recordingCases()])),
 ]
 report('Trace clients', sections)
 process.exit()

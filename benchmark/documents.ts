@@ -128,7 +128,7 @@ const WORDS =
     ' ',
   )
 
-function prose(random: Random, len: number): string {
+export function prose(random: Random, len: number): string {
   let text = ''
   while (text.length < len) {
     const chance = random.unit()

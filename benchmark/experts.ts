@@ -9,7 +9,18 @@ import { existsSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { concatExperts, type ExpertsTurn, type RoutedExperts } from '../src/index.ts'
-import { inRows, median, report, runOf, sum, swept, table, type Contender } from './measure.ts'
+import {
+  besideHeap,
+  inRows,
+  mean,
+  median,
+  report,
+  runOf,
+  swept,
+  table,
+  type Contender,
+  type HeapPair,
+} from './measure.ts'
 import { startSnake } from './snake.ts'
 
 const ROUNDS = 8
@@ -21,7 +32,6 @@ const KEPT = 4
 const [LAYERS, TOPK] = [48, 8]
 
 interface Rollout {
-  readonly name: string
   readonly tokens: number
   readonly turns: readonly Turn[]
 }
@@ -35,7 +45,7 @@ interface Turn {
 }
 
 /** So many turns of as many rows each, one in `every` of two bytes an element. */
-function rollout(name: string, count: number, tokens: number, every = Infinity): Rollout {
+function rollout(count: number, tokens: number, every = Infinity): Rollout {
   const rows = Math.floor((tokens - 1) / count)
   const turns = Array.from({ length: count }, (_, index): Turn => {
     const dtype = index % every === every - 1 ? 'uint16' : 'uint8'
@@ -44,14 +54,14 @@ function rollout(name: string, count: number, tokens: number, every = Infinity):
       data[at] = dtype === 'uint16' && at % 2 === 1 ? 0 : (at * 31 + index) & 127
     return { start: index * rows, rows, dtype, text: Buffer.from(data.toString('base64'), 'latin1') }
   })
-  return { name, tokens: count * rows + 1, turns }
+  return { tokens: count * rows + 1, turns }
 }
 
-const CASES: readonly (() => Rollout)[] = [
-  () => rollout('50 turns to 60,000 tokens', 50, 60_000),
-  () => rollout('1,000 turns to 60,000 tokens', 1000, 60_000),
-  () => rollout('1 turn of 60,000 tokens', 1, 60_000),
-  () => rollout('50 turns, one of them of uint16', 50, 60_000, 50),
+const CASES: readonly { readonly name: string; readonly make: () => Rollout }[] = [
+  { name: '50 turns to 60,000 tokens', make: () => rollout(50, 60_000) },
+  { name: '1,000 turns to 60,000 tokens', make: () => rollout(1000, 60_000) },
+  { name: '1 turn of 60,000 tokens', make: () => rollout(1, 60_000) },
+  { name: '50 turns, one of them of uint16', make: () => rollout(50, 60_000, 50) },
 ]
 
 type Made = readonly { readonly experts: RoutedExperts | ExpertsTurn['experts']; readonly start: number }[]
@@ -108,49 +118,68 @@ const sections = [
 ]
 snake?.stop()
 if (existsSync('/proc/self/clear_refs')) sections.push('## Memory', peak())
-report('Routed experts', sections)
+const beside = await besideHeap(CASES.map(({ name, make }) => ({ name, make: () => heapPair(make()) })))
+report('Routed experts', [...sections, ...beside])
+
+/** The first way of each side. */
+function heapPair(given: Rollout): HeapPair {
+  const { plainly, bytes } = waysOf(given)
+  const [plain] = plainly
+  if (plain === undefined) throw new Error('there is no plain way')
+  return { plain, ours: bytes }
+}
 
 async function cases(): Promise<string[]> {
   const parts: string[] = []
-  for (const make of CASES) {
-    const given = make()
-    parts.push(`## ${given.name}`, await compared(given))
+  for (const { name, make } of CASES) {
+    parts.push(`## ${name}`, await compared(make()))
   }
   return parts
 }
 
-async function compared(given: Rollout): Promise<string> {
+/** What one writes without offloop, from strings; and ours, from text as bytes. */
+function waysOf(given: Rollout): { readonly plainly: readonly Contender[]; readonly bytes: Contender } {
   const { turns, tokens } = given
   const isMixed = turns.some(({ dtype }) => dtype === 'uint16')
   const plainly: Readonly<Record<string, typeof written>> = isMixed
     ? { 'Buffer.from for each, set into one Uint16Array': widened }
     : { "one Buffer, write(…, 'base64') for each": written, 'Buffer.from for each, Buffer.concat': joined }
-  const expected = (isMixed ? widened : written)(given, strings(turns))
-  const concat = async (own: unknown, transfer: boolean): Promise<Buffer> => {
-    // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- `prepare` made it
-    const { data } = await concatExperts(own as Made, { tokens, transfer })
-    return data
-  }
-  const bytes: Contender = {
-    name: 'concatExperts, text as bytes, handed over',
-    prepare: () => made(turns, ({ text }) => Uint8Array.from(text)),
-    run: (own) => concat(own, true),
-  }
-  const contenders: Contender[] = [
-    bytes,
-    { name: 'concatExperts, bytes of experts, handed over', prepare: () => decoded(turns), run: bytes.run },
-    { ...bytes, name: 'concatExperts, text as bytes, copied', run: (own) => concat(own, false) },
-    {
-      name: 'concatExperts, strings',
-      prepare: () => made(turns, ({ text }) => text.toString('latin1')),
-      run: (own) => concat(own, false),
-    },
-    ...Object.entries(plainly).map(([name, run]): Contender => ({
+  return {
+    plainly: Object.entries(plainly).map(([name, run]) => ({
       name,
       prepare: () => strings(turns),
       // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- `prepare` made strings
       run: async (own) => run(given, own as string[]),
     })),
+    bytes: {
+      name: 'concatExperts, text as bytes, handed over',
+      prepare: () => made(turns, ({ text }) => Uint8Array.from(text)),
+      run: (own) => concat(own, tokens, true),
+    },
+  }
+}
+
+async function concat(own: unknown, tokens: number, transfer: boolean): Promise<Buffer> {
+  // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- `prepare` made it
+  const { data } = await concatExperts(own as Made, { tokens, transfer })
+  return data
+}
+
+async function compared(given: Rollout): Promise<string> {
+  const { turns, tokens } = given
+  const isMixed = turns.some(({ dtype }) => dtype === 'uint16')
+  const expected = (isMixed ? widened : written)(given, strings(turns))
+  const { plainly, bytes } = waysOf(given)
+  const contenders: Contender[] = [
+    bytes,
+    { name: 'concatExperts, bytes of experts, handed over', prepare: () => decoded(turns), run: bytes.run },
+    { ...bytes, name: 'concatExperts, text as bytes, copied', run: (own) => concat(own, tokens, false) },
+    {
+      name: 'concatExperts, strings',
+      prepare: () => made(turns, ({ text }) => text.toString('latin1')),
+      run: (own) => concat(own, tokens, false),
+    },
+    ...plainly,
   ]
   for (const contender of contenders) {
     const { result } = await runOf(contender, 1)
@@ -218,8 +247,4 @@ function peak(): string {
     Number(execFileSync(process.execPath, [...flags, path, ...shape], { encoding: 'utf8' })),
   )
   return `50 turns to 59,951 tokens, text as bytes, handed over: peak of resident memory beyond inputs and result, in five processes: ${beyond.map((bytes) => `${(bytes / 2 ** 20).toFixed(2)} MiB`).join(', ')}.`
-}
-
-function mean(values: readonly number[]): number {
-  return sum(values) / values.length
 }

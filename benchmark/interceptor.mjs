@@ -1,6 +1,7 @@
 /**
  * A server between agents and a model, in a process of its own: it holds the body of each request while the model answers.
- * What becomes of a body that is delivered is up to the registry. `GET /` tells the memory; Linux counts the peak.
+ * What becomes of a body that is delivered is up to the registry, the first argument. The second, if there is one, is how many
+ * MB of other objects live. `GET /` tells the memory; Linux counts the peak.
  */
 
 import { createHash } from 'node:crypto'
@@ -34,7 +35,12 @@ const registries = {
   },
 }
 
-const registry = await registries[process.argv[2]]()
+const [, , kind, liveMb] = process.argv
+if (liveMb !== undefined) {
+  const { fillHeap } = await import('./heap.ts')
+  fillHeap(Number(liveMb))
+}
+const registry = await registries[kind]()
 const delay = monitorEventLoopDelay({ resolution: 1 })
 
 const server = createServer(async (request, response) => {

@@ -16,6 +16,7 @@ import { configure } from 'safe-stable-stringify'
 import { createEncoder, encode, encodeLines, encodeSync, stats } from '../src/index.ts'
 import { many, Random, rollouts, SHAPES, SMALL_SHAPES, type Shape, type SmallShape } from './documents.ts'
 import {
+  besideHeap,
   longestBlocks,
   median,
   report,
@@ -24,6 +25,7 @@ import {
   table,
   takeTurns,
   type Contender,
+  type HeapCase,
   type Runs,
   type Turns,
 } from './measure.ts'
@@ -104,7 +106,19 @@ const sections = [
   `## encodeSync\n\nAgainst \`Buffer.from(JSON.stringify(value))\`: ${SMALL_VALUES} values of a shape in turn, in random order of the ways; ratios of sums and of minima. \`createEncoder\`: an encoder for each shape.`,
   table(small),
 ]
-report('JSON out', sections)
+report('JSON out', [...sections, ...(await besideHeap(heapCases()))])
+
+/** Shapes with an idle time before each call are about caches, not about collections. */
+function heapCases(): HeapCase[] {
+  const shapes = SHAPES.filter(({ name, idleMs }) => isWanted(name) && idleMs === undefined)
+  return shapes.map(({ name, make, lines = false }) => ({
+    name,
+    make: () => {
+      const [plain, ours] = lines ? lineWays(make()) : wholeWays(make())
+      return { plain, ours }
+    },
+  }))
+}
 
 async function measureShapes(): Promise<Tables> {
   const made: Tables = {
@@ -152,7 +166,11 @@ async function measurePair(shape: Shape): Promise<Pair> {
   const { idleMs = 0, lines = false } = shape
   const value = shape.make()
   const prepare = (): unknown => (idleMs === 0 ? undefined : sleep(idleMs))
-  const contenders = lines ? lineWays(value) : wholeWays(value, prepare)
+  const contenders = (lines ? lineWays(value) : wholeWays(value)).map(({ name, run }): Contender => ({
+    name,
+    run,
+    prepare,
+  }))
   const expected = Buffer.from(lines ? linesOf(value) : JSON.stringify(value))
   for (const contender of contenders) {
     const { result } = await runOf(contender, 1)
@@ -163,14 +181,16 @@ async function measurePair(shape: Shape): Promise<Pair> {
   return { shape, value, expected, reference, ours }
 }
 
-function wholeWays(value: unknown, prepare: () => unknown): Contender[] {
+type Ways = readonly [plain: Contender, ours: Contender]
+
+function wholeWays(value: unknown): Ways {
   return [
-    { name: 'JSON.stringify', prepare, run: async () => Buffer.from(JSON.stringify(value)) },
-    { name: 'encode', prepare, run: () => encode(value) },
+    { name: 'JSON.stringify', run: async () => Buffer.from(JSON.stringify(value)) },
+    { name: 'encode', run: () => encode(value) },
   ]
 }
 
-function lineWays(value: unknown): Contender[] {
+function lineWays(value: unknown): Ways {
   if (!Array.isArray(value)) throw new TypeError('rows are an array')
   const rows: readonly unknown[] = value
   return [
@@ -280,7 +300,7 @@ async function measureTranscoder({ shape, value, expected, ours }: Pair): Promis
 async function blocksOfBatch(): Promise<string[]> {
   show(`${BATCH} rollouts`)
   const batch = rollouts(BATCH)
-  const ways = wholeWays(batch, () => undefined).toReversed()
+  const ways = wholeWays(batch).toReversed()
   const size = Buffer.byteLength(JSON.stringify(batch))
   const head = [
     'way',

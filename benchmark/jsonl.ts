@@ -1,8 +1,9 @@
 /** JSONL files: rows appended, whole files saved, rows read. `npm run bench -- jsonl` */
 
-import { reading } from './jsonl/read.ts'
-import { saving } from './jsonl/save.ts'
-import { writing } from './jsonl/write.ts'
-import { report } from './measure.ts'
+import { readingCase, reading } from './jsonl/read.ts'
+import { savingCases, saving } from './jsonl/save.ts'
+import { writingCases, writing } from './jsonl/write.ts'
+import { besideHeap, report } from './measure.ts'
 
-report('JSONL files', [...(await writing()), ...(await saving()), ...(await reading())])
+const sections = [...(await writing()), ...(await saving()), ...(await reading())]
+report('JSONL files', [...sections, ...(await besideHeap([...writingCases(), ...savingCases(), readingCase()]))])

@@ -7,7 +7,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { createDeferQueue, createRolloutStore, monitorLoop, trimMemory } from '../src/kit/index.ts'
 import { Alarm } from '../src/kit/alarm.ts'
 import { SampleWindow } from '../src/kit/window.ts'
-import { longestBlocks, median, report, table } from './measure.ts'
+import { besideHeap, longestBlocks, median, report, table, type HeapCase } from './measure.ts'
 
 const ROUNDS = 5
 const IDLE_MS = 10_000
@@ -24,7 +24,40 @@ report('The kit', [
   table(await calls()),
   '## trimMemory\n\nAfter 200 MB were freed in pieces of 50 KB, each tenth of which stays. The longest block is of the loop, which is idle but for that.',
   table(await trims()),
+  ...(await besideHeap(heapCases())),
 ])
+
+/** Calls that make objects, and so collections. */
+function heapCases(): HeapCase[] {
+  const queue = createDeferQueue()
+  const store = createRolloutStore<number>()
+  const map = new Map<string, number>()
+  const times = async (call: (index: number) => unknown): Promise<void> => {
+    await Promise.all(Array.from({ length: CALLS }, (_, index) => call(index)))
+  }
+  return [
+    {
+      name: `${CALLS} deferred calls`,
+      make: () => ({
+        plain: { name: '`setImmediate`', run: () => times(() => new Promise((resolve) => setImmediate(resolve))) },
+        ours: { name: '`defer`', run: () => times(() => queue.defer(() => 1)) },
+      }),
+    },
+    {
+      name: `${CALLS} values put and delivered`,
+      make: () => ({
+        plain: {
+          name: 'a Map',
+          run: () => times((index) => (map.set(`${index}`, index), map.get(`${index}`), map.delete(`${index}`))),
+        },
+        ours: {
+          name: '`put` and `deliver`',
+          run: () => times((index) => (store.put(`${index}`, index, { bytes: 1 }), store.deliver(`${index}`))),
+        },
+      }),
+    },
+  ]
+}
 
 async function monitors(): Promise<string[][]> {
   const contenders = [

@@ -1,9 +1,13 @@
-/** What the benchmarks share: busy time of the loop, tables, and results that say where they are from. */
+/**
+ * Shared by the benchmarks: loop time of calls, with an empty heap and beside live objects, tables, and results that say where
+ * they are from. Runs on the JS thread of a benchmark.
+ */
 
 import { stat } from 'node:fs/promises'
 import { setImmediate as nextTurn, setTimeout as sleep } from 'node:timers/promises'
 import { Bench } from 'tinybench'
 import { origin } from '../scripts/machine.mjs'
+import { emptyHeap, fillHeap, LIVE_MB } from './heap.ts'
 
 export interface Contender {
   readonly name: string
@@ -219,6 +223,76 @@ export async function longestOf(run: Contender['run']): Promise<number> {
   isSettled = true
   note()
   return longest
+}
+
+/** A row of the table that `besideHeap` makes. */
+export interface HeapCase {
+  readonly name: string
+  /** Called when its row is due, so that values of other rows are no part of the heap. */
+  readonly make: () => HeapPair | Promise<HeapPair>
+}
+
+export interface HeapPair {
+  readonly plain: Contender
+  readonly ours: Contender
+  /** Ends what `make` started. */
+  readonly stop?: () => unknown
+}
+
+const isQuick = process.env['OFFLOOP_BENCH_QUICK'] === '1'
+/** Less than benchmarks take for an empty heap: this table shows what a heap adds, not microseconds. */
+const HEAP_TURNS: Turns = isQuick
+  ? { budgetMs: 50, leastRounds: 1, leastRunMs: 1, warmMs: 10 }
+  : { budgetMs: 600, leastRounds: 2, leastRunMs: 1, warmMs: 100 }
+const HEAP_ROWS = isQuick ? { rounds: 2, calls: 1 } : { rounds: 3, calls: 3 }
+const HEAP_MB = isQuick ? 16 : LIVE_MB
+
+/**
+ * A section of a report: loop time beside live objects, as every real program has them. A benchmark calls it once, at its end:
+ * the heap is made once, and leaves V8 with another idea of how much memory the program needs.
+ */
+export async function besideHeap(cases: readonly HeapCase[]): Promise<string[]> {
+  const rows = [['what', 'plain', 'plain, loop ms', 'longest', 'offloop', 'loop ms', 'longest', 'plain ÷ offloop']]
+  fillHeap(HEAP_MB)
+  for (const { name, make } of cases) {
+    const { plain, ours, stop } = await make()
+    const [theirs, own] = await takeBesideHeap([plain, ours])
+    await stop?.()
+    if (theirs === undefined || own === undefined) throw new Error('a pair is two')
+    rows.push([
+      name,
+      ...meanAndLongest(theirs),
+      ...meanAndLongest(own),
+      ratioOf(mean(theirs.busyMs) / mean(own.busyMs)),
+    ])
+  }
+  emptyHeap()
+  return [
+    `## With ${HEAP_MB} MB of live objects\n\nTranscripts of other rollouts: messages, token ids, logprobs. Loop time of a call, mean and longest, collections included; fewer rounds than above.`,
+    table(rows),
+  ]
+}
+
+/** Inputs that are made for each call are made before the clock runs. */
+function takeBesideHeap(pair: readonly Contender[]): Promise<Runs[]> {
+  if (pair.every(({ prepare }) => prepare === undefined)) return takeTurns(pair, HEAP_TURNS)
+  return inRows(pair, HEAP_ROWS.rounds, HEAP_ROWS.calls)
+}
+
+function meanAndLongest({ name, busyMs }: Runs): string[] {
+  return [name, showMs(mean(busyMs)), showMs(Math.max(...busyMs))]
+}
+
+function showMs(ms: number): string {
+  return ms < 100 ? ms.toPrecision(3) : ms.toFixed(0)
+}
+
+function ratioOf(ratio: number): string {
+  return `${ratio.toFixed(ratio < 10 ? 2 : 1)}×`
+}
+
+export function mean(numbers: readonly number[]): number {
+  return sum(numbers) / numbers.length
 }
 
 export function sum(numbers: readonly number[]): number {

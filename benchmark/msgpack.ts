@@ -10,7 +10,7 @@ import { encode as encodeTheirs } from '@msgpack/msgpack'
 import { Packr, Unpackr } from 'msgpackr'
 import { capture, encode, encodeMsgpack } from '../src/index.ts'
 import { many, Random, SHAPES } from './documents.ts'
-import { median, report, runOf, sum, table, takeTurns, type Contender, type Turns } from './measure.ts'
+import { besideHeap, mean, median, report, runOf, table, takeTurns, type Contender, type Turns } from './measure.ts'
 import { startSnake } from './snake.ts'
 
 const TURNS: Turns = { budgetMs: 2500, leastRounds: 2, leastRunMs: 1, warmMs: 300 }
@@ -40,7 +40,19 @@ const sections = [
   table(await rows()),
 ]
 snake?.stop()
-report('MessagePack and snapshots', sections)
+const beside = await besideHeap(
+  VALUES.map(([name, make]) => ({
+    name,
+    make: () => {
+      const value = make()
+      return {
+        plain: { name: 'msgpackr', run: async () => packr.pack(value) },
+        ours: { name: 'encodeMsgpack', run: () => encodeMsgpack(value) },
+      }
+    },
+  })),
+)
+report('MessagePack and snapshots', [...sections, ...beside])
 
 async function rows(): Promise<string[][]> {
   const lines = [
@@ -91,8 +103,8 @@ async function rows(): Promise<string[][]> {
       latency.toFixed(2),
       snakeMs === undefined ? '' : snakeMs.toFixed(2),
       snakeMs === undefined ? '' : `${(snakeMs / latency).toFixed(2)}×`,
-      mean(json?.busyMs).toFixed(3),
-      mean(kept?.busyMs).toFixed(3),
+      mean(json?.busyMs ?? []).toFixed(3),
+      mean(kept?.busyMs ?? []).toFixed(3),
     ])
   }
   return lines
@@ -116,8 +128,4 @@ async function inRounds(ours: Contender): Promise<{ readonly latency: number; re
     if (snake !== undefined) theirs.push(Number(await snake.ask('run')))
   }
   return { latency: median(own), snakeMs: theirs.length === 0 ? undefined : median(theirs) }
-}
-
-function mean(values: readonly number[] = []): number {
-  return sum(values) / values.length
 }

@@ -8,7 +8,18 @@ import { join } from 'node:path'
 import { stringify } from 'safe-stable-stringify'
 import { encode, encodeLines, rawJson } from '../src/index.ts'
 import { many, Random, SHAPES } from './documents.ts'
-import { median, report, runOf, sum, table, takeTurns, type Contender, type Turns } from './measure.ts'
+import {
+  besideHeap,
+  median,
+  report,
+  runOf,
+  sum,
+  table,
+  takeTurns,
+  type Contender,
+  type HeapCase,
+  type Turns,
+} from './measure.ts'
 import { startSnake } from './snake.ts'
 
 const ELEMENTS = 1e6
@@ -28,10 +39,30 @@ const sections = [
   `## Typed arrays of 10⁶\n\nAs arrays of numbers. JSON.stringify gets \`Array.from\` of them, which is not timed. orjson: CPU time of \`dumps\` with OPT_SERIALIZE_NUMPY of the same array, in the same rounds (${snake?.versions ?? 'no Python'}).`,
   table(await arrays()),
   `## Others\n\nBusy is the mean of the loop's time for a call, collections included; relief is the other's sum ÷ ours.`,
-  table(await others()),
+  table(await othersTable()),
 ]
 snake?.stop()
-report('JSON out, options', sections)
+report('JSON out, options', [...sections, ...(await besideHeap([...heapArrays(), ...heapOthers()]))])
+
+function heapArrays(): HeapCase[] {
+  return ARRAYS.map(([dtype, make]) => ({
+    name: `10⁶ elements, ${dtype}`,
+    make: () => {
+      const [theirs, ours] = arrayWays(make(new Random(1)))
+      return { plain: theirs, ours }
+    },
+  }))
+}
+
+function heapOthers(): HeapCase[] {
+  return others().map(({ what, make }) => ({
+    name: what,
+    make: () => {
+      const { theirs, ours } = make()
+      return { plain: theirs, ours }
+    },
+  }))
+}
 
 async function arrays(): Promise<string[][]> {
   const rows = [
@@ -39,13 +70,11 @@ async function arrays(): Promise<string[][]> {
   ]
   for (const [dtype, make] of ARRAYS) {
     const array = make(new Random(1))
-    const plain = Array.from<number | bigint, number>(Array.prototype.slice.call(array), Number)
+    const [theirs, ours, plain] = arrayWays(array)
     const printed = await printedBySnake(dtype, array)
     const bytes = await encode(array, { typedArrays: 'array' })
     const isSame = (text: Buffer): boolean => JSON.stringify(numbers(array, text)) === JSON.stringify(plain)
     if (!isSame(bytes) || (printed !== undefined && !isSame(printed))) throw new Error(`${dtype}: other numbers`)
-    const ours: Contender = { name: 'encode', run: () => encode(array, { typedArrays: 'array' }) }
-    const theirs: Contender = { name: 'JSON.stringify', run: async () => Buffer.from(JSON.stringify(plain)) }
     const [engine, own] = await takeTurns([theirs, ours], TURNS)
     const snakeMs = await inRounds(ours)
     rows.push([
@@ -59,6 +88,16 @@ async function arrays(): Promise<string[][]> {
     ])
   }
   return rows
+}
+
+/** JSON.stringify of the numbers, encode of the array, and the numbers. */
+function arrayWays(array: NodeJS.TypedArray): readonly [theirs: Contender, ours: Contender, plain: number[]] {
+  const plain = Array.from<number | bigint, number>(Array.prototype.slice.call(array), Number)
+  return [
+    { name: 'JSON.stringify', run: async () => Buffer.from(JSON.stringify(plain)) },
+    { name: 'encode', run: () => encode(array, { typedArrays: 'array' }) },
+    plain,
+  ]
 }
 
 /** What orjson makes of the same array. */
@@ -88,11 +127,69 @@ async function inRounds(contender: Contender): Promise<{ readonly ours: number[]
   return { ours, theirs }
 }
 
-async function others(): Promise<string[][]> {
+interface Other {
+  readonly what: string
+  readonly make: () => { readonly theirs: Contender; readonly ours: Contender; readonly expected: Buffer | undefined }
+}
+
+/** What is compared with others than JSON.stringify alone. Values are made when a row is due. */
+function others(): Other[] {
+  return [
+    {
+      what: '1,000 fragments of 10 KB',
+      make: () => {
+        const parts = many(1000, new Random(2), (random, id) => ({ id, text: random.hex(9900) }))
+        const raws = parts.map((part) => rawJson(JSON.stringify(part)))
+        return {
+          expected: Buffer.from(JSON.stringify(parts)),
+          theirs: { name: 'JSON.stringify', run: async () => Buffer.from(JSON.stringify(parts)) },
+          ours: { name: 'encode', run: () => encode(raws) },
+        }
+      },
+    },
+    {
+      what: '10⁵ rows of 1 KB',
+      make: () => {
+        const lines = many(1e5, new Random(3), lineOf)
+        const joined = (): string => lines.map((line) => `${JSON.stringify(line)}\n`).join('')
+        return {
+          expected: Buffer.from(joined()),
+          theirs: { name: 'a loop of JSON.stringify', run: async () => Buffer.from(joined()) },
+          ours: { name: 'encodeLines', run: () => encodeLines(lines) },
+        }
+      },
+    },
+    ...['twitter-like', 'citm-like', '1,500 spans'].map(sortedKeys),
+  ]
+}
+
+function lineOf(random: Random, id: number): object {
+  return { id, role: 'user', content: random.hex(900), n: 5, ok: true }
+}
+
+function sortedKeys(name: string): Other {
+  return {
+    what: `${name}, keys in order`,
+    make: () => {
+      const value = SHAPES.find((shape) => shape.name === name)?.make()
+      const sorted = (): Buffer => Buffer.from(stringify(value) ?? '')
+      // Safe-stable-stringify has numbers first, as objects have them; RFC 8785 has not.
+      const isPlain = name !== 'citm-like'
+      return {
+        expected: isPlain ? sorted() : undefined,
+        theirs: { name: 'safe-stable-stringify', run: async () => sorted() },
+        ours: { name: 'encode', run: () => encode(value, { sortKeys: true }) },
+      }
+    },
+  }
+}
+
+async function othersTable(): Promise<string[][]> {
   const rows = [
     ['what', 'MB', 'other', 'other busy ms', 'encode busy ms', 'relief', 'relief, minima', 'encode latency ms'],
   ]
-  const add = async (what: string, expected: Buffer | undefined, theirs: Contender, ours: Contender): Promise<void> => {
+  for (const { what, make } of others()) {
+    const { theirs, ours, expected } = make()
     const { result } = await runOf(ours, 1)
     if (!(result instanceof Uint8Array) || (expected !== undefined && !expected.equals(result))) {
       throw new Error(`${what}: other bytes`)
@@ -109,39 +206,6 @@ async function others(): Promise<string[][]> {
       `${(Math.min(...other.busyMs) / Math.min(...own.busyMs)).toFixed(1)}×`,
       median(own.wallMs).toFixed(2),
     ])
-  }
-  const parts = many(1000, new Random(2), (random, id) => ({ id, text: random.hex(9900) }))
-  const raws = parts.map((part) => rawJson(JSON.stringify(part)))
-  const stringified: Contender = { name: 'JSON.stringify', run: async () => Buffer.from(JSON.stringify(parts)) }
-  await add('1,000 fragments of 10 KB', Buffer.from(JSON.stringify(parts)), stringified, {
-    name: 'encode',
-    run: () => encode(raws),
-  })
-  const lines = many(1e5, new Random(3), (random, id) => ({
-    id,
-    role: 'user',
-    content: random.hex(900),
-    n: 5,
-    ok: true,
-  }))
-  const joined = (): string => lines.map((line) => `${JSON.stringify(line)}\n`).join('')
-  await add(
-    '10⁵ rows of 1 KB',
-    Buffer.from(joined()),
-    { name: 'a loop of JSON.stringify', run: async () => Buffer.from(joined()) },
-    { name: 'encodeLines', run: () => encodeLines(lines) },
-  )
-  for (const name of ['twitter-like', 'citm-like', '1,500 spans']) {
-    const value = SHAPES.find((shape) => shape.name === name)?.make()
-    const sorted = (): Buffer => Buffer.from(stringify(value) ?? '')
-    const isPlain = name !== 'citm-like'
-    // Safe-stable-stringify has numbers first, as objects have them; RFC 8785 has not.
-    await add(
-      `${name}, keys in order`,
-      isPlain ? sorted() : undefined,
-      { name: 'safe-stable-stringify', run: async () => sorted() },
-      { name: 'encode', run: () => encode(value, { sortKeys: true }) },
-    )
   }
   return rows
 }

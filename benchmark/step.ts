@@ -1,40 +1,32 @@
 /**
- * `npm start`: a training step, as an orchestrator runs it, without offloop and with it, and what its event loop felt. An
- * inference server, the orchestrator, and a client that asks for its health 100 times a second have a process each. Prints
- * a table, and draws `benchmark/results/step.html`. `npm start -- --rollouts 8 --turns 4 --tokens 20000` for another size,
- * `--profile` to see what holds the loop, `--out <folder>` for the page, `--json` for all that was measured beside it.
+ * `npm start`: a training step as an orchestrator runs it, without offloop and with it, and what its event loop felt. The
+ * inference server, the orchestrator, and a client that asks for its health 100 times a second have a process each. Each
+ * orchestrator holds a live heap and runs two steps: the first warms up, the second counts.
+ *
+ * Prints a table of each step, and draws `step.html`. Options:
+ *   --heap 256          MB of live objects of the orchestrator, 0 or more
+ *   --rollouts 32 --turns 8 --tokens 60000   the size of the step
+ *   --json              print the figures as one JSON object, and nothing else, to stdout
+ *   --profile           tell what blocked the loop in the second step
+ *   --out <folder>      folder of the page
  */
 
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
-import { totalmem, tmpdir } from 'node:os'
+import { tmpdir } from 'node:os'
 import { join, relative } from 'node:path'
-import { fileURLToPath } from 'node:url'
-import { parseArgs } from 'node:util'
 import { origin } from '../scripts/machine.mjs'
 import { Bar } from '../src/cli/bar.ts'
 import { version } from '../src/index.ts'
-import { Child } from './step/channel.ts'
-import { checkEqual } from './step/equal.ts'
-import { HEAD, rowsOf, type Result, type Run } from './step/figures.ts'
+import { Child } from './channel.ts'
+import { digestOf } from './step/equal.ts'
+import { compare, headOf, reportOf, rowsOf, type Result, type Run } from './step/figures.ts'
+import { memoryFlags, readOptions, type StepOptions } from './step/options.ts'
 import type { Felt, Order, Way } from './step/orchestrator.ts'
 import { pageOf } from './step/page.ts'
 import { plan, ROW, type Sizes } from './step/plan.ts'
 
-const { values: flags } = parseArgs({
-  options: {
-    rollouts: { type: 'string', default: '32' },
-    turns: { type: 'string', default: '8' },
-    tokens: { type: 'string' },
-    out: { type: 'string', default: fileURLToPath(new URL('results/', import.meta.url)) },
-    json: { type: 'boolean', default: false },
-    profile: { type: 'boolean', default: false },
-  },
-})
-
-const MOST_TOKENS = 60_000
-/** What all processes together hold for each byte of experts, at most, and what of the machine's memory they may. */
-const HELD = 9
-const SHARE = 0.7
+/** Steps of a process, and the names of their folders. */
+const STEPS = ['first', 'second'] as const
 
 const folder = mkdtempSync(join(tmpdir(), 'offloop-step-'))
 const children = new Set<Child>()
@@ -43,85 +35,95 @@ let isStopped = false
 for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.once(signal, () => void stop())
 
 try {
-  await main()
+  const options = optionsOrSentence()
+  if (options !== undefined) await run(options)
 } catch (error) {
-  // What is asked of a process that was stopped is not answered.
+  // Requests to a process that was stopped stay without an answer.
   if (!isStopped) throw error
 } finally {
   await leave()
 }
 
-async function main(): Promise<void> {
-  const sizes = readSizes()
-  const { rollouts, turns, tokens } = sizes
-  console.log(
-    `offloop ${version}, Node ${process.version}: ${rollouts} rollouts of ${turns} turns, up to ${tokens} tokens`,
+/** Undefined, after a sentence, where an option is invalid. */
+function optionsOrSentence(): StepOptions | undefined {
+  try {
+    return readOptions(process.argv.slice(2))
+  } catch (error) {
+    console.error(error instanceof Error ? error.message : String(error))
+    process.exitCode = 1
+    return undefined
+  }
+}
+
+async function run(options: StepOptions): Promise<void> {
+  const { heapMb, isJson, out } = options
+  const { rollouts, turns, tokens } = options.sizes
+  const say = isJson ? console.error : console.log
+  say(
+    `offloop ${version}, Node ${process.version}: ${rollouts} rollouts of ${turns} turns, up to ${tokens} tokens, beside ${heapMb} MB of live objects. Each way runs one step to warm up and one that counts.`,
   )
-  const result = await measure(sizes)
-  checkEqual(sizes, [join(folder, 'plain'), join(folder, 'offloop')])
-  const { plain, offloop } = result.runs
-  for (const hold of [...title('plain', plain), ...title('offloop', offloop)]) console.log(hold)
-  print([HEAD, ...rowsOf(result.runs)])
-  mkdirSync(flags.out, { recursive: true })
-  const path = join(flags.out, 'step.html')
+  const result = await measure(options)
+  const { first, second } = result
+  for (const line of [...title('plain', second.plain), ...title('offloop', second.offloop)]) say(line)
+  say(`\nThe step that counts:\n\n${tableOf([headOf(result), ...rowsOf(compare(second))])}`)
+  say(`\nThe first step, which warms up:\n\n${tableOf([headOf(result), ...rowsOf(compare(first))])}`)
+  mkdirSync(out, { recursive: true })
+  const path = join(out, 'step.html')
   writeFileSync(path, pageOf(result, origin(`offloop ${version}, Node ${process.version}`)))
-  if (flags.json) writeFileSync(join(flags.out, 'step.json'), `${JSON.stringify(result)}\n`)
-  console.log(`\nBoth wrote the same rows, batch and experts. The page: ${relative('.', path)}`)
+  say(`\nAll steps wrote the same rows, batch and experts. The page: ${relative('.', path)}`)
+  if (isJson) console.log(JSON.stringify(reportOf(result, version)))
 }
 
-function readSizes(): Sizes {
-  const rollouts = readCount('rollouts', flags.rollouts)
-  const turns = readCount('turns', flags.turns)
-  return { rollouts, turns, tokens: flags.tokens === undefined ? fitting(rollouts) : readCount('tokens', flags.tokens) }
-}
-
-function readCount(name: string, text: string): number {
-  const count = Number(text)
-  if (Number.isSafeInteger(count) && 0 < count) return count
-  throw new RangeError(`--${name} is a number of at least 1`)
-}
-
-/** As many as the memory of this machine, or of this container, is good for. */
-function fitting(rollouts: number): number {
-  const bound = process.constrainedMemory?.() ?? 0
-  const memory = 0 < bound ? Math.min(bound, totalmem()) : totalmem()
-  // The longest is as long as this; in the mean they are three quarters of it.
-  const tokens = (memory * SHARE) / HELD / (rollouts * 0.75 * ROW)
-  return Math.max(100, Math.min(MOST_TOKENS, Math.floor(tokens / 1000) * 1000))
-}
-
-async function measure(sizes: Sizes): Promise<Result> {
-  const server = start('inference')
+/** What both ways write and ask for is the same, or this throws. */
+async function measure(options: StepOptions): Promise<Result> {
+  const { sizes, heapMb } = options
+  const server = start('step/inference')
   const made = follow(server, 'made', 'server', expectedBytes(sizes))
   const { port, bytes } = await server.ask<{ readonly port: number; readonly bytes: number }>('start', sizes)
   made()
-  const asked: string[] = []
-  const run = async (way: Way): Promise<Run> => {
-    const order = { way, url: `http://127.0.0.1:${port}/v1/completions`, folder: join(folder, way), sizes }
-    const done = follow(server, 'answered', way, bytes)
-    const felt = await feel({ ...order, profiles: flags.profile })
-    done()
-    asked.push(await server.ask<string>('asked'))
-    return felt
+  const digests = new Set<string>()
+  const runWay = async (way: Way): Promise<Steps> => {
+    const url = `http://127.0.0.1:${port}/v1/completions`
+    const answered = follow(server, 'answered', way, bytes * STEPS.length)
+    const order = { way, url, sizes, heapMb, isProfiled: options.isProfiled }
+    const { first, second, asked } = await feel(order, server)
+    answered()
+    for (const [index, step] of STEPS.entries()) {
+      digests.add(`${asked[index]} ${digestOf(sizes, join(folder, way, step))}`)
+    }
+    rmSync(join(folder, way), { recursive: true })
+    return { first, second }
   }
-  const runs = { plain: await run('plain'), offloop: await run('offloop') }
+  const [plain, offloop] = [await runWay('plain'), await runWay('offloop')]
   await end(server)
-  if (asked[0] !== asked[1]) throw new Error('the two ways have asked for something else')
-  return { sizes, bytes, runs }
+  if (digests.size !== 1) throw new Error('the steps have asked for or written something else')
+  const first = { plain: plain.first, offloop: offloop.first }
+  const second = { plain: plain.second, offloop: offloop.second }
+  return { node: process.version, heapMb, sizes, bytes, first, second }
 }
 
-async function feel(order: Order): Promise<Run> {
-  mkdirSync(order.folder)
-  const [orchestrator, client] = [start('orchestrator'), start('ping')]
+type Steps = Readonly<Record<(typeof STEPS)[number], Run>>
+
+/** Runs both steps of an orchestrator, in a process. */
+async function feel(order: Order, server: Child): Promise<Steps & { readonly asked: readonly string[] }> {
+  const [orchestrator, client] = [start('step/orchestrator', memoryFlags(order.heapMb)), start('step/ping')]
   const port = await orchestrator.ask<number>('prepare', order)
-  await client.ask('ping', port)
-  const felt = await orchestrator.ask<Felt>('run')
-  const pings = await client.ask<number[]>('stop')
+  const asked: string[] = []
+  const step = async (name: string): Promise<Run> => {
+    const target = join(folder, order.way, name)
+    mkdirSync(target, { recursive: true })
+    await client.ask('ping', port)
+    const felt = await orchestrator.ask<Felt>('run', target)
+    const pings = await client.ask<number[]>('stop')
+    asked.push(await server.ask<string>('asked'))
+    return { ...felt, pings }
+  }
+  const steps = { first: await step('first'), second: await step('second') }
   await Promise.all([end(orchestrator), end(client)])
-  return { ...felt, pings }
+  return { ...steps, asked }
 }
 
-/** A bar, of bytes that the server tells of, until what it gives is called. */
+/** A bar of the bytes that the server reports, until the returned function is called. */
 function follow(server: Child, topic: string, name: string, total: number): () => void {
   const bar = new Bar(process.stderr, name.padEnd(7), process.env['NO_COLOR'] === undefined)
   let bytes = 0
@@ -135,13 +137,13 @@ function follow(server: Child, topic: string, name: string, total: number): () =
   }
 }
 
-/** About as many as all answers will have: base64, and numbers. */
+/** About as many bytes as all answers will have: base64, and numbers. */
 function expectedBytes(sizes: Sizes): number {
   return plan(sizes).reduce((sum, { length }) => sum + length * ROW * 1.35, 0)
 }
 
-function start(name: string): Child {
-  const child = new Child(name)
+function start(name: string, flags: readonly string[] = []): Child {
+  const child = new Child(name, flags)
   children.add(child)
   return child
 }
@@ -163,12 +165,13 @@ async function leave(): Promise<void> {
 }
 
 function title(name: string, { holds }: Run): string[] {
-  return holds.length === 0 ? [] : [`\n${name}: what held the loop for more than 10 ms`, ...holds]
+  return holds.length === 0 ? [] : [`\n${name}: what blocked the loop for more than 10 ms`, ...holds]
 }
 
 /** A table of Markdown, with columns of one width. */
-function print(table: readonly (readonly string[])[]): void {
-  const widths = HEAD.map((_, column) => Math.max(...table.map((row) => row[column]?.length ?? 0)))
+function tableOf(table: readonly (readonly string[])[]): string {
+  const [head = [], ...rows] = table
+  const widths = head.map((_, column) => Math.max(...table.map((row) => row[column]?.length ?? 0)))
   const lineOf = (row: readonly string[]): string => {
     const cells = widths.map((width, column) => {
       const cell = row[column] ?? ''
@@ -177,6 +180,5 @@ function print(table: readonly (readonly string[])[]): void {
     return `| ${cells.join(' | ')} |`
   }
   const rule = widths.map((width, column) => (column === 0 ? '-'.repeat(width) : `${'-'.repeat(width - 1)}:`))
-  const [head = [], ...rows] = table
-  console.log(`\n${[lineOf(head), lineOf(rule), ...rows.map(lineOf)].join('\n')}`)
+  return [lineOf(head), lineOf(rule), ...rows.map(lineOf)].join('\n')
 }

@@ -1,39 +1,56 @@
 /**
  * `npm run bench`: every benchmark in turn, kept in `benchmark/results/<triple>/<date>.md`. `npm run bench -- json body`:
- * those alone. With `--nodes` on Node 20, 24 and 26; with `--quick` few rounds, printed only. `-- kernels`: cargo's, of base64.
+ * those alone. With `--nodes` on Node 20, 24 and 26, on which `step` always runs, with 0, 256 and 1024 MB of live objects.
+ * With `--quick` few rounds, printed only. `-- kernels`: cargo's, of base64.
  */
 
 import { join } from 'node:path'
 import { day, machine, revision, triple } from './machine.mjs'
 import { install } from './node.mjs'
 import { keep } from './results.mjs'
+import { lineOf, runsOf } from './runs.mjs'
 import { env, root, run } from './steps.mjs'
 
-const NOUNS = ['base64', 'json', 'options', 'msgpack', 'body', 'experts', 'jsonl', 'clients', 'memory', 'kit', 'step']
-const NODES = ['20.20.2', '24.21.0', '26.10.0']
+const NOUNS = [
+  'base64',
+  'json',
+  'options',
+  'msgpack',
+  'body',
+  'experts',
+  'jsonl',
+  'clients',
+  'memory',
+  'kit',
+  'gc',
+  'step',
+]
 
 const args = process.argv.slice(2)
 const named = args.filter((arg) => !arg.startsWith('--'))
 const isQuick = args.includes('--quick')
+const areAllNodes = args.includes('--nodes')
 /** Not of all of a benchmark. */
 const isPart = isQuick || process.env.OFFLOOP_BENCH_ONLY !== undefined
-const nodes = args.includes('--nodes') ? NODES.map(install) : [process.execPath]
 for (const noun of named.length === 0 ? NOUNS : named) {
   if (noun === 'kernels') await measure(noun, 'rustc', 'cargo bench --quiet --package offloop-base64 --bench base64')
-  else for (const node of nodes) await measure(noun, `"${node}"`, lineOf(node, noun))
+  else await measureRuns(noun)
 }
 
-function lineOf(node, noun) {
-  return `"${node}" --expose-gc --import @oxc-node/core/register benchmark/${noun}.ts`
+async function measureRuns(noun) {
+  for (const { version, args: own, label } of runsOf(noun, { isQuick, areAllNodes })) {
+    const node = version === undefined ? process.execPath : install(version)
+    await measure(noun, `"${node}"`, lineOf(node, noun, own), label)
+  }
 }
 
 /** Kept at once: what fails later, or is stopped, takes nothing of it away. */
-async function measure(noun, program, line) {
+async function measure(noun, program, line, label = '') {
   const { code, output } = await run(line, { env: isQuick ? { ...env, OFFLOOP_BENCH_QUICK: '1' } : env })
   if (code !== 0) process.exitCode = code
   if (isPart) return
   const { output: version } = await run(`${program} --version`, { quiet: true, env })
-  const node = noun === 'kernels' ? version.trim() : `Node ${version.trim()}`
+  const node = noun === 'kernels' ? version.trim() : `Node ${version.trim()}${label}`
   const report = noun === 'kernels' ? `\`\`\`\n${output.trim()}\n\`\`\`` : output
   const section = { noun, node, commit: revision(), machine: machine(), code, output: report }
   keep(join(root, 'benchmark/results', triple()), day(), [section])

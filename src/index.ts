@@ -39,6 +39,7 @@ export { rawJson, RawJson } from './capture/raw-json.ts'
 export { version } from './runtime/native.ts'
 export type { BytesInput, Cancellable } from './runtime/options.ts'
 export { configure, stats } from './runtime/pool.ts'
+export { release } from './runtime/release.ts'
 export {
   readJsonl,
   type ReadOptions,

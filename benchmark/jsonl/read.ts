@@ -11,7 +11,7 @@ import { createInterface } from 'node:readline'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { readJsonl } from '../../src/index.ts'
 import { many, Random } from '../documents.ts'
-import { median, table } from '../measure.ts'
+import { median, table, type HeapCase } from '../measure.ts'
 import { startSnake } from '../snake.ts'
 
 const ROUNDS = 3
@@ -34,11 +34,11 @@ function row(random: Random, id: number): string {
   })
 }
 
-async function make(path: string): Promise<{ readonly rows: number; readonly sum: number }> {
+async function make(path: string, least = SIZE): Promise<{ readonly rows: number; readonly sum: number }> {
   const random = new Random(1)
   const file = await open(path, 'w')
   let [size, rows, sum] = [0, 0, 0]
-  while (size < SIZE) {
+  while (size < least) {
     const texts: string[] = []
     for (let count = 0; count < 400; count += 1) {
       texts.push(`${row(random, rows)}\n`)
@@ -110,6 +110,23 @@ const WAYS: Readonly<Record<string, (path: string) => Promise<number>>> = {
   'readJsonl, two fields': picked,
   'readJsonl, values': parsed,
   'readline, JSON.parse': byLine,
+}
+
+/** Fields of a file of 64 MB, and its lines. */
+export function readingCase(): HeapCase {
+  return {
+    name: '64 MB of rows read',
+    make: async () => {
+      const folder = mkdtempSync(join(tmpdir(), 'offloop-'))
+      const path = join(folder, 'rollouts.jsonl')
+      await make(path, 2 ** 26)
+      return {
+        plain: { name: 'readline, JSON.parse', run: () => byLine(path) },
+        ours: { name: 'readJsonl, two fields', run: () => picked(path) },
+        stop: () => rmSync(folder, { recursive: true }),
+      }
+    },
+  }
 }
 
 /** The report's sections. */

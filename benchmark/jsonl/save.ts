@@ -8,7 +8,7 @@ import { setImmediate as nextTurn } from 'node:timers/promises'
 import { pack } from 'msgpackr'
 import { saveFile } from '../../src/index.ts'
 import { Random } from '../documents.ts'
-import { longestOf, median, swept, table } from '../measure.ts'
+import { longestOf, median, swept, table, type Contender, type HeapCase } from '../measure.ts'
 
 const QUICK = process.env['OFFLOOP_BENCH_QUICK'] !== undefined
 const ROUNDS = QUICK ? 1 : 3
@@ -130,6 +130,28 @@ async function compare(ways: readonly Way[], rollouts: readonly Rollout[]): Prom
     cell(index, 'wall'),
   ])
   return table([['way', 'MB', 'loop ms', 'longest block ms', 'CPU ms, all threads', 'wall ms'], ...body])
+}
+
+/** The first two ways of each table, with few rollouts. */
+export function savingCases(): HeapCase[] {
+  return [savingCase('as lines', LINES), savingCase('as one batch', PACKED)]
+}
+
+function savingCase(name: string, [ours, plain]: readonly Way[]): HeapCase {
+  return {
+    name: `${DIFFERENT} rollouts saved ${name}`,
+    make: () => {
+      if (ours === undefined || plain === undefined) throw new Error('a pair is two')
+      const random = new Random(1)
+      const rollouts = Array.from({ length: DIFFERENT }, () => rollout(random))
+      const folder = mkdtempSync(join(tmpdir(), 'offloop-'))
+      const contender = ({ name: way, save }: Way): Contender => ({
+        name: way,
+        run: () => save(join(folder, 'saved'), rollouts),
+      })
+      return { plain: contender(plain), ours: contender(ours), stop: () => rmSync(folder, { recursive: true }) }
+    },
+  }
 }
 
 /** The report's sections. */

@@ -9,7 +9,7 @@ import { promisify } from 'node:util'
 import sonic from 'sonic-boom'
 import { openJsonl, type Durability, type JsonlFile } from '../../src/index.ts'
 import { Random } from '../documents.ts'
-import { median, swept, table } from '../measure.ts'
+import { median, swept, table, type Contender, type HeapCase } from '../measure.ts'
 
 const QUICK = process.env['OFFLOOP_BENCH_QUICK'] !== undefined
 const ROUNDS = QUICK ? 1 : 5
@@ -172,6 +172,38 @@ async function compare(ways: readonly Way[], count: number): Promise<string> {
     cell(index, 'cpuUs'),
   ])
   return table([['way', 'rows a second', 'wall µs a row', 'loop µs a row', 'CPU µs a row, all threads'], ...body])
+}
+
+/** The first two ways of each table, with few rows. */
+export function writingCases(): HeapCase[] {
+  return [
+    writingCase('rows appended and synced', DURABLE, 640),
+    writingCase('rows appended to the page cache', [VOLATILE[0], VOLATILE[2]], 10_000),
+  ]
+}
+
+function writingCase(name: string, [ours, plain]: readonly (Way | undefined)[], count: number): HeapCase {
+  return {
+    name: `${count} ${name}`,
+    make: () => {
+      if (ours === undefined || plain === undefined) throw new Error('a pair is two')
+      const random = new Random(1)
+      const rows = Array.from({ length: count }, (_, id) => row(random, id))
+      const folder = mkdtempSync(join(tmpdir(), 'offloop-'))
+      const contender = ({ name: way, write: writeRows }: Way): Contender => ({
+        name: way,
+        run: async () => {
+          await writeRows(join(folder, 'rows.jsonl'), rows)
+          rmSync(join(folder, 'rows.jsonl'))
+        },
+      })
+      return {
+        plain: contender(plain),
+        ours: contender(ours),
+        stop: () => rmSync(folder, { recursive: true }),
+      }
+    },
+  }
 }
 
 /** The report's sections. */

@@ -8,7 +8,7 @@ import { createServer, type ServerResponse } from 'node:http'
 import { buffer } from 'node:stream/consumers'
 import { setImmediate as nextTurn, setTimeout as sleep } from 'node:timers/promises'
 import { Random } from '../documents.ts'
-import { answerTo, listen, tell } from './channel.ts'
+import { answerTo, listen, tell } from '../channel.ts'
 import { LAYERS, plan, Routes, tokensOf, TOPK, type Rollout, type Sizes, type Turn, type WireForm } from './plan.ts'
 
 /** What sampling takes: 20,000 tokens a second, for each request. */

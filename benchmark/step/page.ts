@@ -1,13 +1,13 @@
 /** The page of a step: two timelines in one scale, the table, and what was measured where. */
 
 import { sizeOf } from '../../src/cli/bar.ts'
-import { HEAD, longestMs, rowsOf, showMs, type Result, type Run } from './figures.ts'
+import { compare, headOf, longestMs, rowsOf, showMs, type Result, type Run } from './figures.ts'
 import type { Way } from './orchestrator.ts'
 
 /** One file, without scripts, and without anything that it would have to load. */
 export function pageOf(result: Result, origin: string): string {
-  const { sizes, bytes, runs } = result
-  const { plain, offloop } = runs
+  const { sizes, bytes, heapMb, second } = result
+  const { plain, offloop } = second
   const scale = scaleOf([plain, offloop])
   return `<!doctype html>
 <html lang="en">
@@ -21,14 +21,16 @@ export function pageOf(result: Result, origin: string): string {
 <body>
 <main>
 <h1>One training step, and how long the event loop stood still</h1>
-<p class="lead">${sizes.rollouts} rollouts of ${sizes.turns} turns, ${sizeOf(bytes)} of responses with routed experts: read, decoded, concatenated, logged, and saved as a batch. Each line shows how long something that came in at that moment had to wait for the loop: a health check, a token, a timer.</p>
+<p class="lead">${sizes.rollouts} rollouts of ${sizes.turns} turns, ${sizeOf(bytes)} of responses with routed experts: read, decoded, concatenated, logged, and saved as a batch, beside ${heapMb} MB of other live objects, by a process that has run one such step before. Each line shows how long something that came in at that moment had to wait for the loop: a health check, a token, a timer.</p>
 ${timeline('plain', plain, scale)}
 ${timeline('offloop', offloop, scale)}
 <table>
 <caption>The same step in numbers</caption>
-<thead><tr>${HEAD.map((name) => (name === '' ? '<td></td>' : `<th scope="col">${escape(name)}</th>`)).join('')}</tr></thead>
+<thead><tr>${headOf(result)
+    .map((name) => `<th scope="col">${escape(name)}</th>`)
+    .join('')}</tr></thead>
 <tbody>
-${rowsOf(runs).map(rowOf).join('\n')}
+${rowsOf(compare(second)).map(rowOf).join('\n')}
 </tbody>
 </table>
 </main>
@@ -150,7 +152,8 @@ svg { display: block; overflow: visible; }
 table { width: 100%; margin-top: 2rem; border-collapse: collapse; font-variant-numeric: tabular-nums; }
 caption { padding-bottom: .5rem; font-weight: 600; text-align: left; }
 th, td { padding: .42rem 0 .42rem .9rem; border-bottom: 1px solid var(--rule); text-align: right; white-space: nowrap; }
-tbody th, thead td { padding-left: 0; font-weight: 400; text-align: left; }
+tbody th, thead th:first-child { padding-left: 0; text-align: left; }
+tbody th { font-weight: 400; text-align: left; }
 thead th { color: var(--quiet); font-weight: 600; font-size: .9rem; white-space: normal; vertical-align: bottom; }
 thead th:nth-child(2), tbody td:nth-child(2) { color: var(--plain); } thead th:nth-child(3), tbody td:nth-child(3) { color: var(--offloop); }
 footer { margin-top: 2rem; color: var(--quiet); font-size: .85rem; } footer p { margin: 0 0 .3rem; }

@@ -1,7 +1,7 @@
 /** A client that asks an orchestrator for its health 100 times a second, whether it has answered before or not. */
 
 import { Agent, get } from 'node:http'
-import { answerTo } from './channel.ts'
+import { answerTo } from '../channel.ts'
 
 const PERIOD_MS = 10
 

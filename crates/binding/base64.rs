@@ -5,7 +5,7 @@ use std::cell::RefCell;
 use std::result::Result;
 use std::sync::{Arc, Mutex};
 
-use napi::bindgen_prelude::{AsyncTask, Either, Uint8Array};
+use napi::bindgen_prelude::{AsyncTask, Either};
 use napi::{Env, JsString};
 use napi_derive::napi;
 use offloop_base64::{Alphabet, Mode, PieceDecoder, decode_into, encode_into, encode_pieces};
@@ -13,7 +13,7 @@ use offloop_base64::{Alphabet, Mode, PieceDecoder, decode_into, encode_into, enc
 use crate::failure::{Failure, FailureCause};
 use crate::lock::lock;
 use crate::memory::{PinnedBuffer, View};
-use crate::result::{clear_rest, prepare};
+use crate::result::clear_rest;
 use crate::source::{InputBytes, InputChunk, latin1_of, recycle};
 use crate::stop::{Flag, Stop};
 use crate::task::{PoolTask, Work, at_once, launch};
@@ -54,7 +54,7 @@ impl From<Base64Alphabet> for Alphabet {
 #[napi(ts_return_type = "Promise<number | Failure>")]
 pub fn decode_base64(
     source: &InputBytes,
-    out: Uint8Array,
+    #[napi(ts_arg_type = "Uint8Array")] out: PinnedBuffer,
     mode: Base64Mode,
     alphabet: Base64Alphabet,
     stop: Option<&Stop>,
@@ -81,12 +81,12 @@ impl Base64Decoder {
 pub fn decode_base64_part(
     decoder: &Base64Decoder,
     source: &InputBytes,
-    out: Uint8Array,
+    #[napi(ts_arg_type = "Uint8Array")] out: PinnedBuffer,
     last: bool,
     stop: Option<&Stop>,
 ) -> AsyncTask<PoolTask<DecodeBase64>> {
     let decoder = Arc::clone(&decoder.0);
-    launch(DecodeBase64 { decoder, text: source.drain(), out: PinnedBuffer::new(out), last }, stop)
+    launch(DecodeBase64 { decoder, text: source.drain(), out, last }, stop)
 }
 
 /// Decodes a text, or a part of one.
@@ -103,10 +103,7 @@ impl Work for DecodeBase64 {
 
     fn run(&mut self, flag: &Flag) -> Result<f64, Failure> {
         let mut decoder = lock(&self.decoder);
-        let out = self.out.bytes_mut();
-        if decoder.written() == 0 {
-            prepare(out);
-        }
+        let out = self.out.result();
         decoder.decode(self.text.iter().map(InputChunk::bytes), out, || flag.check())?;
         if self.last {
             let size = decoder.finish(out)?;
@@ -123,13 +120,13 @@ impl Work for DecodeBase64 {
 /// Decodes a text that was taken from the caller to the start of its own memory; returns the size of the result.
 #[napi(ts_return_type = "Promise<number | Failure>")]
 pub fn decode_base64_in_place(
-    text: Uint8Array,
+    #[napi(ts_arg_type = "Uint8Array")] memory: PinnedBuffer,
     mode: Base64Mode,
     alphabet: Base64Alphabet,
     stop: Option<&Stop>,
 ) -> AsyncTask<PoolTask<DecodeBase64InPlace>> {
     let decoder = PieceDecoder::new(mode.into(), alphabet.into());
-    launch(DecodeBase64InPlace { decoder, memory: PinnedBuffer::new(text) }, stop)
+    launch(DecodeBase64InPlace { decoder, memory }, stop)
 }
 
 /// Decodes a text in its own memory.
@@ -142,7 +139,7 @@ impl Work for DecodeBase64InPlace {
     type Done = f64;
 
     fn run(&mut self, flag: &Flag) -> Result<f64, Failure> {
-        let memory = self.memory.bytes_mut();
+        let memory = self.memory.result();
         let text = 0..memory.len();
         let decoder = self.decoder.clone();
         Ok(decoder.decode_in_place(memory, text, || flag.check())? as f64)
@@ -199,13 +196,12 @@ fn decode_at_once(
 #[napi(ts_return_type = "Promise<number | Failure>")]
 pub fn encode_base64(
     source: &InputBytes,
-    out: Uint8Array,
+    #[napi(ts_arg_type = "Uint8Array")] out: PinnedBuffer,
     alphabet: Base64Alphabet,
     padding: bool,
     stop: Option<&Stop>,
 ) -> AsyncTask<PoolTask<EncodeBase64>> {
-    let (bytes, out) = (source.drain(), PinnedBuffer::new(out));
-    launch(EncodeBase64 { bytes, out, alphabet: alphabet.into(), padding }, stop)
+    launch(EncodeBase64 { bytes: source.drain(), out, alphabet: alphabet.into(), padding }, stop)
 }
 
 /// Encodes bytes that were gathered in one segment.
@@ -220,8 +216,7 @@ impl Work for EncodeBase64 {
     type Done = f64;
 
     fn run(&mut self, flag: &Flag) -> Result<f64, Failure> {
-        let out = self.out.bytes_mut();
-        prepare(out);
+        let out = self.out.result();
         let [segment] = self.bytes.as_slice() else {
             return Err(Failure::new(
                 FailureCause::Internal,

@@ -14,7 +14,6 @@ use crate::failure::Failure;
 use crate::json::PrintJob;
 use crate::lock::lock;
 use crate::memory::PinnedBuffer;
-use crate::result::prepare;
 use crate::stop::Flag;
 use crate::tape::{Lexicon, TapeParts};
 use crate::task::{PoolTask, Work, at_once, launch};
@@ -137,8 +136,8 @@ pub struct JoinPieces {
 
 impl JoinPieces {
     /// Takes the slices of `pieces`.
-    fn new(pieces: &Pieces, out: Uint8Array, offset: u32) -> Self {
-        Self { slices: pieces.0.take(), out: PinnedBuffer::new(out), offset: offset as usize }
+    fn new(pieces: &Pieces, out: PinnedBuffer, offset: u32) -> Self {
+        Self { slices: pieces.0.take(), out, offset: offset as usize }
     }
 }
 
@@ -146,8 +145,7 @@ impl Work for JoinPieces {
     type Done = f64;
 
     fn run(&mut self, _flag: &Flag) -> Result<f64, Failure> {
-        let out = self.out.bytes_mut();
-        prepare(out);
+        let out = self.out.result();
         let slices = self.slices.iter().map(|slice| slice.block.get(slice.start..slice.end));
         let slices = slices.collect::<Option<Vec<_>>>().ok_or(Malformed)?;
         Ok(join(slices, out.get_mut(self.offset..).ok_or(Malformed)?) as f64)
@@ -162,7 +160,7 @@ impl Work for JoinPieces {
 #[napi(ts_return_type = "Promise<number | Failure>")]
 pub fn join_pieces(
     pieces: &Pieces,
-    out: Uint8Array,
+    #[napi(ts_arg_type = "Uint8Array")] out: PinnedBuffer,
     offset: u32,
 ) -> AsyncTask<PoolTask<JoinPieces>> {
     launch(JoinPieces::new(pieces, out, offset), None)
@@ -170,7 +168,11 @@ pub fn join_pieces(
 
 /// Joins pieces on the JS thread.
 #[napi]
-pub fn join_pieces_sync(pieces: &Pieces, out: Uint8Array, offset: u32) -> Either<f64, Failure> {
+pub fn join_pieces_sync(
+    pieces: &Pieces,
+    #[napi(ts_arg_type = "Uint8Array")] out: PinnedBuffer,
+    offset: u32,
+) -> Either<f64, Failure> {
     at_once(|| run_now(JoinPieces::new(pieces, out, offset)))
 }
 

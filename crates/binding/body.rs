@@ -6,19 +6,21 @@
 use std::cell::RefCell;
 use std::mem;
 use std::result::Result;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
-use napi::bindgen_prelude::{AsyncTask, Either, Uint8Array};
-use napi::{Error, Status};
+use napi::bindgen_prelude::{AsyncTask, Either};
+use napi::{Env, Error, JsString, Status};
 use napi_derive::napi;
-use offloop_body::{BodyError, BodyPlan, LiftCause, LiftConfig, LiftError, LiftKind};
+use offloop_body::{BodyError, BodyPlan, LiftCause, LiftConfig, LiftError, LiftKind, TextWidth};
 use offloop_experts::Hints;
+use offloop_json::Malformed;
+use offloop_memory::Block;
 
 use crate::experts::NativeHints;
 use crate::failure::{Failure, FailureCause};
 use crate::joined::JoinedInput;
-use crate::memory::PinnedBuffer;
-use crate::result::prepare;
+use crate::lock::lock;
+use crate::memory::{PinnedBuffer, acquire};
 use crate::source::InputBytes;
 use crate::stop::{Flag, Stop};
 use crate::task::{PoolTask, Work, at_once, launch};
@@ -74,9 +76,46 @@ impl LiftPointers {
 
 /// A scanned body on its way to the second task.
 #[napi]
+#[derive(Default)]
 pub struct ScannedBody {
     plan_json: RefCell<String>,
     parts: RefCell<Option<(JoinedInput, BodyPlan)>>,
+    rest: SharedRest,
+}
+
+/// The rest of a body that becomes a string: `None` before it is written and after it is taken.
+type SharedRest = Arc<Mutex<Option<RestText>>>;
+
+/// Characters in recycled memory.
+struct RestText {
+    width: TextWidth,
+    block: Block,
+    len: usize,
+}
+
+impl RestText {
+    /// Makes the characters of `block`, whose first `len` bytes are valid UTF-8.
+    fn new(block: Block, len: usize, is_ascii: bool, flag: &Flag) -> Result<Self, Failure> {
+        if is_ascii {
+            return Ok(Self { width: TextWidth::One, block, len });
+        }
+        let bytes = block.get(..len).unwrap_or_default();
+        let width = TextWidth::of(bytes, || flag.check())?;
+        let text = str::from_utf8(bytes).map_err(|_| Malformed)?;
+        let mut characters = acquire(width.max_size(len))?;
+        let len = width.write(text, &mut characters, || flag.check())?;
+        Ok(Self { width, block: characters, len })
+    }
+
+    /// Makes a string of V8.
+    fn to_js<'env>(&self, env: &'env Env) -> napi::Result<JsString<'env>> {
+        let bytes = self.block.get(..self.len).unwrap_or_default();
+        match self.width {
+            TextWidth::One => env.create_string_latin1(bytes),
+            // SAFETY: any two bytes are a valid `u16`. A block begins at a page, so nothing is left on either side.
+            TextWidth::Two => env.create_string_utf16(unsafe { bytes.align_to::<u16>() }.1),
+        }
+    }
 }
 
 #[napi]
@@ -88,10 +127,18 @@ impl ScannedBody {
         self.plan_json.take()
     }
 
+    /// Returns the rest of the body that the second task has written; null where a string cannot be that long.
+    #[napi]
+    pub fn take_rest<'env>(&self, env: &'env Env) -> Option<JsString<'env>> {
+        let rest = lock(&self.rest).take();
+        rest.and_then(|rest| rest.to_js(env).ok())
+    }
+
     /// Releases the memory of the body, unless the second task has it.
     #[napi]
     pub fn clear(&self) {
         drop(self.parts.take());
+        drop(lock(&self.rest).take());
     }
 }
 
@@ -121,6 +168,7 @@ impl Work for ScanBody {
         Ok(ScannedBody {
             plan_json: RefCell::new(plan_json),
             parts: RefCell::new(Some((body, plan))),
+            rest: SharedRest::default(),
         })
     }
 
@@ -133,15 +181,16 @@ impl Work for ScanBody {
 pub struct FillBody {
     body: JoinedInput,
     plan: BodyPlan,
-    rest: PinnedBuffer,
+    rest: Option<PinnedBuffer>,
+    /// Receives the rest where it has no memory of V8.
+    text: SharedRest,
     memories: Vec<PinnedBuffer>,
 }
 
 impl FillBody {
-    fn new(scanned: &ScannedBody, rest: Uint8Array, memories: Vec<Uint8Array>) -> Self {
+    fn new(scanned: &ScannedBody, rest: Option<PinnedBuffer>, memories: Vec<PinnedBuffer>) -> Self {
         let (body, plan) = scanned.parts.take().unwrap_or_default();
-        let memories = memories.into_iter().map(PinnedBuffer::new).collect();
-        Self { body, plan, rest: PinnedBuffer::new(rest), memories }
+        Self { body, plan, rest, text: Arc::clone(&scanned.rest), memories }
     }
 }
 
@@ -149,10 +198,17 @@ impl Work for FillBody {
     type Done = String;
 
     fn run(&mut self, flag: &Flag) -> Result<String, Failure> {
-        let rest = prepared(&mut self.rest);
-        let mut memories: Vec<_> = self.memories.iter_mut().map(prepared).collect();
+        let mut memories: Vec<_> = self.memories.iter_mut().map(PinnedBuffer::result).collect();
         let text = self.body.bytes_mut();
-        let filled = self.plan.fill(text, rest, &mut memories, || flag.check())?;
+        if let Some(rest) = &mut self.rest {
+            let filled = self.plan.fill(text, rest.result(), &mut memories, || flag.check())?;
+            return Ok(filled.describe());
+        }
+        let size = self.plan.rest_size();
+        let mut rest = acquire(size)?;
+        let room = rest.get_mut(..size).unwrap_or_default();
+        let filled = self.plan.fill(text, room, &mut memories, || flag.check())?;
+        *lock(&self.text) = Some(RestText::new(rest, size, filled.is_ascii, flag)?);
         Ok(filled.describe())
     }
 
@@ -161,12 +217,6 @@ impl Work for FillBody {
         // A plan of many values takes milliseconds to drop: not on the JS thread.
         self.plan = BodyPlan::default();
     }
-}
-
-fn prepared(memory: &mut PinnedBuffer) -> &mut [u8] {
-    let bytes = memory.bytes_mut();
-    prepare(bytes);
-    bytes
 }
 
 impl From<BodyError<Self>> for Failure {
@@ -212,25 +262,24 @@ pub fn scan_body_sync(lifts: &LiftPointers, source: &InputBytes) -> Either<Scann
     at_once(|| work.run(&Flag::default()))
 }
 
-/// Writes the rest of the body to `rest` and its values to `memories`, in a task. Resolves to JSON: see
-/// `FilledBody::describe`.
+/// Writes the values of the body to `memories`, and its rest to `rest` or, without it, for `takeRest`; in a task. Resolves to
+/// JSON: see `FilledBody::describe`.
 #[napi(ts_return_type = "Promise<string | Failure>")]
 pub fn fill_body(
     scanned: &ScannedBody,
-    rest: Uint8Array,
-    memories: Vec<Uint8Array>,
+    #[napi(ts_arg_type = "Uint8Array | null")] rest: Option<PinnedBuffer>,
+    #[napi(ts_arg_type = "Uint8Array[]")] memories: Vec<PinnedBuffer>,
     stop: Option<&Stop>,
 ) -> AsyncTask<PoolTask<FillBody>> {
     launch(FillBody::new(scanned, rest, memories), stop)
 }
 
-/// Writes the rest of the body to `rest` and its values to `memories`, on the JS thread. Returns JSON like
-/// [`fill_body`].
+/// Does what [`fill_body`] does, on the JS thread.
 #[napi]
 pub fn fill_body_sync(
     scanned: &ScannedBody,
-    rest: Uint8Array,
-    memories: Vec<Uint8Array>,
+    #[napi(ts_arg_type = "Uint8Array | null")] rest: Option<PinnedBuffer>,
+    #[napi(ts_arg_type = "Uint8Array[]")] memories: Vec<PinnedBuffer>,
 ) -> Either<String, Failure> {
     let mut work = FillBody::new(scanned, rest, memories);
     at_once(|| work.run(&Flag::default()))

@@ -17,7 +17,6 @@ use offloop_experts::{
 use crate::failure::{Failure, FailureCause};
 use crate::lock::lock;
 use crate::memory::{PinnedBuffer, PinnedSlice, View};
-use crate::result::prepare;
 use crate::source::{InputBytes, InputChunk, recycle};
 use crate::stop::{Flag, Stop};
 use crate::task::{PoolTask, Work, at_once, launch};
@@ -48,41 +47,6 @@ const _: () = {
     assert!(ExpertsFormat::Raw as usize == PayloadFormat::Raw as usize);
 };
 
-/// Type of the elements. The numbers are indexes in [`Dtype::ALL`].
-#[napi]
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum NativeDtype {
-    Uint8,
-    Int8,
-    Uint16,
-    Int16,
-    Int32,
-}
-
-impl From<NativeDtype> for Dtype {
-    fn from(dtype: NativeDtype) -> Self {
-        match dtype {
-            NativeDtype::Uint8 => Self::Uint8,
-            NativeDtype::Int8 => Self::Int8,
-            NativeDtype::Uint16 => Self::Uint16,
-            NativeDtype::Int16 => Self::Int16,
-            NativeDtype::Int32 => Self::Int32,
-        }
-    }
-}
-
-impl From<Dtype> for NativeDtype {
-    fn from(dtype: Dtype) -> Self {
-        match dtype {
-            Dtype::Uint8 => Self::Uint8,
-            Dtype::Int8 => Self::Int8,
-            Dtype::Uint16 => Self::Uint16,
-            Dtype::Int16 => Self::Int16,
-            Dtype::Int32 => Self::Int32,
-        }
-    }
-}
-
 /// Fields for payloads that do not declare them.
 #[napi(object, object_to_js = false)]
 #[derive(Default)]
@@ -91,8 +55,9 @@ pub struct NativeHints {
     pub layers: Option<f64>,
     #[napi(ts_type = "number | undefined")]
     pub topk: Option<f64>,
-    #[napi(ts_type = "NativeDtype | undefined")]
-    pub dtype: Option<NativeDtype>,
+    /// Index in [`Dtype::ALL`].
+    #[napi(ts_type = "number | undefined")]
+    pub dtype: Option<u32>,
     #[napi(ts_type = "number | undefined")]
     pub start: Option<f64>,
 }
@@ -101,7 +66,8 @@ impl From<NativeHints> for Hints {
     fn from(hints: NativeHints) -> Self {
         let count = |value: Option<f64>| value.map(|value| value as usize);
         let (layers, topk, start) = (count(hints.layers), count(hints.topk), count(hints.start));
-        Self { layers, topk, dtype: hints.dtype.map(Dtype::from), start }
+        let dtype = hints.dtype.and_then(|index| Dtype::ALL.get(index as usize).copied());
+        Self { layers, topk, dtype, start }
     }
 }
 
@@ -150,7 +116,7 @@ pub struct ExpertsLayout {
     pub rows: f64,
     pub layers: f64,
     pub topk: f64,
-    pub dtype: NativeDtype,
+    pub dtype: String,
     pub start: f64,
 }
 
@@ -161,7 +127,7 @@ impl From<&ExpertsPlan> for ExpertsLayout {
             rows: plan.shape.rows as f64,
             layers: plan.shape.layers as f64,
             topk: plan.shape.topk as f64,
-            dtype: plan.dtype.into(),
+            dtype: plan.dtype.to_string(),
             start: plan.start as f64,
         }
     }
@@ -211,7 +177,7 @@ impl ExpertsTurns {
     /// | 0 | `ExpertsFormat`; NaN for a turn without experts |
     /// | 1 | dimensions of the declared shape |
     /// | 2, 3, 4 | the first three dimensions |
-    /// | 5 | declared `NativeDtype` |
+    /// | 5 | declared dtype: index in [`Dtype::ALL`] |
     /// | 6 | declared start |
     /// | 7 | start that the caller gave |
     /// | 8 | tokens of the sample when the turn ended |
@@ -241,20 +207,21 @@ impl ExpertsTurns {
         }
     }
 
-    /// Takes memory from the caller, one item for each turn. `keeper` keeps all of it from being collected.
+    /// Takes memory from the caller, one item for each turn: its first `lengths` bytes. `keeper` keeps all of it from being
+    /// collected.
     #[napi]
     pub fn take(
         &self,
         source: &InputBytes,
         keeper: Uint8Array,
         memories: Vec<Option<ArrayBuffer<'_>>>,
+        lengths: Vec<f64>,
     ) {
         let keeper = Arc::new(PinnedBuffer::new(keeper));
         let list = &mut lock(&self.0).list;
-        for (index, memory) in memories.iter().enumerate() {
-            let Some(memory) = memory.as_ref().filter(|_| list.has_experts(index)) else {
-                continue;
-            };
+        for (index, (memory, len)) in memories.iter().zip(lengths).enumerate() {
+            let memory = memory.as_ref().and_then(|memory| memory.get(..len as usize));
+            let Some(memory) = memory.filter(|_| list.has_experts(index)) else { continue };
             source.lend(PinnedSlice::new(memory, &keeper));
             list.put(index, latest(source, memory.len()));
         }
@@ -332,8 +299,7 @@ impl Work for FillExperts {
     type Done = f64;
 
     fn run(&mut self, flag: &Flag) -> Result<f64, Failure> {
-        let out = self.out.bytes_mut();
-        prepare(out);
+        let out = self.out.result();
         self.gathered.list.fill(&self.gathered.segments, out, || flag.check())?;
         Ok(out.len() as f64)
     }
@@ -348,8 +314,8 @@ fn scan_of(turns: &ExpertsTurns, source: &InputBytes) -> ScanExperts {
     ScanExperts { gathered: turns.drain(source), turns: Arc::clone(&turns.0) }
 }
 
-fn fill_of(turns: &ExpertsTurns, source: &InputBytes, out: Uint8Array) -> FillExperts {
-    FillExperts { gathered: turns.drain(source), out: PinnedBuffer::new(out) }
+fn fill_of(turns: &ExpertsTurns, source: &InputBytes, out: PinnedBuffer) -> FillExperts {
+    FillExperts { gathered: turns.drain(source), out }
 }
 
 /// Scans turns all of whose bytes `source` gathered, in a task, so that they can be planned.
@@ -374,7 +340,7 @@ pub fn scan_experts_sync(turns: &ExpertsTurns, source: &InputBytes) -> Either<f6
 pub fn fill_experts(
     turns: &ExpertsTurns,
     source: &InputBytes,
-    out: Uint8Array,
+    #[napi(ts_arg_type = "Uint8Array")] out: PinnedBuffer,
     stop: Option<&Stop>,
 ) -> AsyncTask<PoolTask<FillExperts>> {
     launch(fill_of(turns, source, out), stop)
@@ -385,7 +351,7 @@ pub fn fill_experts(
 pub fn fill_experts_sync(
     turns: &ExpertsTurns,
     source: &InputBytes,
-    out: Uint8Array,
+    #[napi(ts_arg_type = "Uint8Array")] out: PinnedBuffer,
 ) -> Either<f64, Failure> {
     let mut work = fill_of(turns, source, out);
     at_once(|| work.run(&Flag::default()))

@@ -1,13 +1,12 @@
 //! Joins the chunks of an input: `body` scans bodies in one piece, and `src/http` copies them to results.
 
-use napi::bindgen_prelude::{AsyncTask, Uint8Array};
+use napi::bindgen_prelude::AsyncTask;
 use napi_derive::napi;
 use offloop_body::join_chunks;
 use offloop_memory::Block;
 
 use crate::failure::Failure;
 use crate::memory::{PinnedBuffer, RECYCLER};
-use crate::result::prepare;
 use crate::source::{InputBytes, InputChunk, recycle};
 use crate::stop::{Flag, Stop};
 use crate::task::{PoolTask, Work, launch};
@@ -64,10 +63,10 @@ impl JoinedInput {
 #[napi(ts_return_type = "Promise<number | Failure>")]
 pub fn copy_input(
     source: &InputBytes,
-    out: Uint8Array,
+    #[napi(ts_arg_type = "Uint8Array")] out: PinnedBuffer,
     stop: Option<&Stop>,
 ) -> AsyncTask<PoolTask<CopyInput>> {
-    launch(CopyInput(source.drain(), PinnedBuffer::new(out)), stop)
+    launch(CopyInput(source.drain(), out), stop)
 }
 
 /// Work of `copyInput`.
@@ -77,10 +76,8 @@ impl Work for CopyInput {
     type Done = f64;
 
     fn run(&mut self, flag: &Flag) -> Result<f64, Failure> {
-        let Self(chunks, out) = self;
-        prepare(out.bytes_mut());
-        join_chunks(chunks.iter().map(InputChunk::bytes), out.bytes_mut(), || flag.check())?;
-        Ok(out.len() as f64)
+        join_chunks(self.0.iter().map(InputChunk::bytes), self.1.result(), || flag.check())?;
+        Ok(self.1.len() as f64)
     }
 
     fn recycle(&mut self) {

@@ -3,14 +3,14 @@
 use std::result::Result;
 use std::sync::Arc;
 
-use napi::bindgen_prelude::{AsyncTask, Either, Uint8Array};
+use napi::bindgen_prelude::{AsyncTask, Either};
 use napi_derive::napi;
 use offloop_json::{Floats, JsonLayout, Malformed, PrintConfig, PrintFormat, Tape, print};
 use offloop_memory::{Block, copy_pieces};
 
 use crate::failure::{Failure, FailureCause};
-use crate::memory::{PinnedBuffer, acquire};
-use crate::result::{OutputBuffer, TaskWorkspace, prepare};
+use crate::memory::PinnedBuffer;
+use crate::result::{OutputBuffer, TaskWorkspace};
 use crate::stop::{Flag, Stop};
 use crate::tape::{Lexicon, Overflow, TapeMemory, TapeParts};
 use crate::task::{PoolTask, Work, at_once, launch};
@@ -98,7 +98,7 @@ impl PrintJob {
 
     /// Prints to recycled memory of `size` bytes, which grows; returns it and the length of the text.
     pub fn print(&self, size: usize, flag: &Flag) -> Result<(Block, usize), Failure> {
-        let mut out = OutputBuffer::Recycled(acquire(size)?);
+        let mut out = OutputBuffer::new(&mut [], size)?;
         let len = self.print_to(&mut out, size, flag)?;
         match out {
             OutputBuffer::Recycled(block) => Ok((block, len)),
@@ -116,7 +116,6 @@ impl PrintJob {
         let (segments, longs) = (self.memory.segments()?, self.memory.longs());
         let has_rows = self.settings.has(Layout::Rows);
         let tape = Tape { segments: &segments, longs: &longs, lexicon: &self.lexicon, has_rows };
-        prepare(out.bytes());
         let config = self.settings.config(expected_size);
         Ok(print(tape, &config, out, &TaskWorkspace(flag))?)
     }
@@ -139,9 +138,10 @@ impl Work for EncodeTape {
     type Done = f64;
 
     fn run(&mut self, flag: &Flag) -> Result<f64, Failure> {
-        let mut out = OutputBuffer::new(self.out.bytes_mut(), self.expected_size)?;
+        let capacity = self.out.capacity();
+        let mut out = OutputBuffer::new(self.out.result(), self.expected_size)?;
         let len = self.printer.print_to(&mut out, self.expected_size, flag)?;
-        let Some(block) = out.finish(len, flag)? else { return Ok(len as f64) };
+        let Some(block) = out.finish(len, capacity, flag)? else { return Ok(len as f64) };
         self.overflow.put(block);
         Ok(-(len as f64))
     }
@@ -156,12 +156,12 @@ impl EncodeTape {
         tape: &TapeParts,
         lexicon: &Lexicon,
         settings: PrintOptions,
-        out: Uint8Array,
+        out: PinnedBuffer,
         expected_size: f64,
     ) -> Self {
         Self {
             printer: PrintJob::with_settings(tape.take(), lexicon, settings),
-            out: PinnedBuffer::new(out),
+            out,
             expected_size: expected_size as usize,
             overflow: tape.overflow.clone(),
         }
@@ -177,7 +177,7 @@ pub fn encode_tape(
     tape: &TapeParts,
     lexicon: &Lexicon,
     settings: PrintOptions,
-    out: Uint8Array,
+    #[napi(ts_arg_type = "Uint8Array")] out: PinnedBuffer,
     expected_size: f64,
     stop: Option<&Stop>,
 ) -> AsyncTask<PoolTask<EncodeTape>> {
@@ -190,7 +190,7 @@ pub fn encode_tape_sync(
     tape: &TapeParts,
     lexicon: &Lexicon,
     settings: PrintOptions,
-    out: Uint8Array,
+    #[napi(ts_arg_type = "Uint8Array")] out: PinnedBuffer,
     expected_size: f64,
 ) -> Either<f64, Failure> {
     let mut work = EncodeTape::new(tape, lexicon, settings, out, expected_size);
@@ -208,19 +208,18 @@ impl Work for TakeOverflow {
 
     fn run(&mut self, flag: &Flag) -> Result<f64, Failure> {
         let block = self.overflow.take();
-        let out = self.out.bytes_mut();
+        let out = self.out.result();
         let Some(text) = block.as_ref().and_then(|block| block.get(..out.len())) else {
             return Err(Failure::new(FailureCause::Internal, "there is no such overflow"));
         };
-        prepare(out);
         copy_pieces(text, out, || flag.check())?;
         Ok(text.len() as f64)
     }
 }
 
 impl TakeOverflow {
-    fn new(tape: &TapeParts, out: Uint8Array) -> Self {
-        Self { overflow: tape.overflow.clone(), out: PinnedBuffer::new(out) }
+    fn new(tape: &TapeParts, out: PinnedBuffer) -> Self {
+        Self { overflow: tape.overflow.clone(), out }
     }
 }
 
@@ -228,7 +227,7 @@ impl TakeOverflow {
 #[napi(ts_return_type = "Promise<number | Failure>")]
 pub fn take_overflow(
     tape: &TapeParts,
-    out: Uint8Array,
+    #[napi(ts_arg_type = "Uint8Array")] out: PinnedBuffer,
     stop: Option<&Stop>,
 ) -> AsyncTask<PoolTask<TakeOverflow>> {
     launch(TakeOverflow::new(tape, out), stop)
@@ -236,7 +235,10 @@ pub fn take_overflow(
 
 /// Copies a result as `takeOverflow` does, on the JS thread.
 #[napi]
-pub fn take_overflow_sync(tape: &TapeParts, out: Uint8Array) -> Either<f64, Failure> {
+pub fn take_overflow_sync(
+    tape: &TapeParts,
+    #[napi(ts_arg_type = "Uint8Array")] out: PinnedBuffer,
+) -> Either<f64, Failure> {
     let mut work = TakeOverflow::new(tape, out);
     at_once(|| work.run(&Flag::default()))
 }

@@ -2,6 +2,7 @@
 //!
 //! All glue files use it. `src/runtime` calls the functions on the JS thread.
 
+use std::mem;
 use std::ptr;
 use std::slice;
 use std::sync::Arc;
@@ -10,9 +11,10 @@ use std::time::Duration;
 use napi::bindgen_prelude::{AsyncTask, FromNapiValue, TypeName, Uint8Array, ValidateNapiValue};
 use napi::{Error, Result, Status, ValueType, check_status, sys};
 use napi_derive::napi;
-use offloop_memory::{Block, IdleBudget, Recycler, trim};
+use offloop_memory::{Block, IdleBudget, IdleShare, Recycler, trim};
 
 use crate::failure::Failure;
+use crate::result::prepare;
 use crate::stop::Flag;
 use crate::task::{PoolTask, Work, launch};
 
@@ -21,8 +23,13 @@ const DEFAULT_MAX_IDLE: usize = 128 << 20;
 /// The recycled memory of the process.
 pub static RECYCLER: Recycler = Recycler::new(DEFAULT_MAX_IDLE);
 
-/// The bound of idle recycled memory and idle tape segments.
+/// The bound of idle recycled memory and idle memory of V8.
 pub static IDLE_BUDGET: IdleBudget = IdleBudget::new(&RECYCLER, DEFAULT_MAX_IDLE);
+
+thread_local! {
+    /// Idle memory of V8 that this thread keeps: tape segments and results.
+    static IDLE_SHARE: IdleShare = const { IDLE_BUDGET.share() };
+}
 
 /// Acquires recycled memory for a result.
 pub fn acquire(size: usize) -> std::result::Result<Block, Failure> {
@@ -35,6 +42,8 @@ pub fn acquire(size: usize) -> std::result::Result<Block, Failure> {
 pub struct View {
     start: *mut u8,
     len: usize,
+    /// Bytes of the `ArrayBuffer` behind the view.
+    behind: usize,
     /// Whether the memory is a `SharedArrayBuffer`, to which other threads may write at any moment.
     shared: bool,
 }
@@ -119,7 +128,8 @@ impl ValidateNapiValue for View {}
 
 impl FromNapiValue for View {
     unsafe fn from_napi_value(env: sys::napi_env, value: sys::napi_value) -> Result<Self> {
-        let (mut kind, mut len, mut start, mut buffer) = (0, 0, ptr::null_mut(), ptr::null_mut());
+        let (mut kind, mut len, mut offset, mut size) = (0, 0, 0, 0);
+        let (mut start, mut buffer) = (ptr::null_mut(), ptr::null_mut());
         // SAFETY: `value` is a live value of `env`; the pointers are to live variables, or null.
         let status = unsafe {
             sys::napi_get_typedarray_info(
@@ -129,7 +139,7 @@ impl FromNapiValue for View {
                 &raw mut len,
                 &raw mut start,
                 &raw mut buffer,
-                ptr::null_mut(),
+                &raw mut offset,
             )
         };
         check_status!(status, "a Uint8Array is expected")?;
@@ -139,7 +149,15 @@ impl FromNapiValue for View {
         let mut private = false;
         // SAFETY: `buffer` is a live value of `env`, which the call above has set.
         check_status!(unsafe { sys::napi_is_arraybuffer(env, buffer, &raw mut private) })?;
-        Ok(Self { start: start.cast(), len, shared: !private })
+        if private {
+            // SAFETY: `buffer` is a live `ArrayBuffer` of `env`.
+            let status = unsafe {
+                sys::napi_get_arraybuffer_info(env, buffer, ptr::null_mut(), &raw mut size)
+            };
+            check_status!(status)?;
+        }
+        let behind = size.saturating_sub(offset + len);
+        Ok(Self { start: start.cast(), len, behind, shared: !private })
     }
 }
 
@@ -147,25 +165,74 @@ impl FromNapiValue for View {
 ///
 /// `src/runtime/bytes.ts` made or took the memory. No JavaScript outside offloop has a view of its `ArrayBuffer` before the
 /// task has settled, so JavaScript cannot detach, shrink or change it.
-pub struct PinnedBuffer(Uint8Array);
+pub struct PinnedBuffer {
+    array: Uint8Array,
+    /// Bytes of the `ArrayBuffer` behind the array that the array has to itself.
+    behind: usize,
+}
+
+/// Least size of an array that has its `ArrayBuffer` to itself: `OWN_BUFFER` of `src/runtime/results.ts`.
+const OWN_BUFFER: usize = 64 << 10;
 
 impl PinnedBuffer {
     pub fn new(array: Uint8Array) -> Self {
-        Self(array)
+        Self { array, behind: 0 }
     }
 
     pub fn len(&self) -> usize {
-        self.0.len()
+        self.array.len()
+    }
+
+    /// Bytes of memory that the array keeps alive.
+    pub fn capacity(&self) -> usize {
+        self.len() + self.behind
     }
 
     pub fn bytes(&self) -> &[u8] {
-        &self.0
+        &self.array
     }
 
     pub fn bytes_mut(&mut self) -> &mut [u8] {
         // SAFETY: only the owner of this `PinnedBuffer` accesses the memory, see above. The reference in it keeps the memory
         // from being collected.
-        unsafe { self.0.as_mut() }
+        unsafe { self.array.as_mut() }
+    }
+
+    /// Returns the memory of a result, and clears what lies behind it: JavaScript can read that, and it may hold earlier
+    /// results.
+    pub fn result(&mut self) -> &mut [u8] {
+        let behind = mem::take(&mut self.behind);
+        if behind != 0 {
+            // SAFETY: `from_napi_value` has seen that the `ArrayBuffer` has `behind` bytes behind the array, which nobody else
+            // accesses.
+            unsafe { self.bytes_mut().as_mut_ptr_range().end.write_bytes(0, behind) };
+        }
+        let bytes = self.bytes_mut();
+        prepare(bytes);
+        bytes
+    }
+}
+
+impl TypeName for PinnedBuffer {
+    fn type_name() -> &'static str {
+        "Uint8Array"
+    }
+
+    fn value_type() -> ValueType {
+        ValueType::Object
+    }
+}
+
+impl ValidateNapiValue for PinnedBuffer {}
+
+impl FromNapiValue for PinnedBuffer {
+    unsafe fn from_napi_value(env: sys::napi_env, value: sys::napi_value) -> Result<Self> {
+        // SAFETY: `value` is a live value of `env`.
+        let view = unsafe { View::from_napi_value(env, value)? };
+        // SAFETY: as above.
+        let array = unsafe { Uint8Array::from_napi_value(env, value)? };
+        let behind = if view.len < OWN_BUFFER { 0 } else { view.behind };
+        Ok(Self { array, behind })
     }
 }
 
@@ -206,13 +273,25 @@ pub fn idle_bytes() -> f64 {
     IDLE_BUDGET.idle_size() as f64
 }
 
+/// Adds to the idle memory of V8 that this thread keeps. Returns false where all idle memory would exceed its bound.
+#[napi]
+pub fn report_idle(bytes: f64) -> bool {
+    IDLE_SHARE.with(|share| share.grow(bytes as usize))
+}
+
+/// Subtracts from the idle memory of V8 that this thread keeps.
+#[napi]
+pub fn report_used(bytes: f64) {
+    IDLE_SHARE.with(|share| share.shrink(bytes as usize));
+}
+
 /// Returns the bound of [`idle_bytes`].
 #[napi]
 pub fn max_idle_bytes() -> f64 {
     IDLE_BUDGET.max_size() as f64
 }
 
-/// Sets the bound of [`idle_bytes`]. `src/capture` releases idle segments.
+/// Sets the bound of [`idle_bytes`]. JavaScript releases idle memory of V8.
 #[napi]
 pub fn set_max_idle_bytes(bytes: f64) {
     IDLE_BUDGET.set_max_size(bytes as usize);

@@ -4,10 +4,10 @@ use std::path::Path;
 use std::result::Result;
 use std::sync::{Arc, Mutex};
 
-use napi::bindgen_prelude::{AsyncTask, Uint8Array};
+use napi::bindgen_prelude::AsyncTask;
 use napi_derive::napi;
 use offloop_jsonl::{
-    BatchReadError, BatchReader, Census, Fields, Interrupt, ReadSettings, RowSelection, count_rows,
+    BatchReadError, BatchReader, Fields, Interrupt, ReadSettings, RowSelection, count_rows,
 };
 
 use crate::body::WrongPointer;
@@ -131,7 +131,7 @@ impl Work for CopyRows {
     type Done = f64;
 
     fn run(&mut self, flag: &Flag) -> Result<f64, Failure> {
-        let mut memories: Vec<_> = self.memories.iter_mut().map(PinnedBuffer::bytes_mut).collect();
+        let mut memories: Vec<_> = self.memories.iter_mut().map(PinnedBuffer::result).collect();
         let poll = || flag.check().map_err(|_| Interrupt);
         let copied = lock(&self.reader).copy_rows(&mut memories, &poll);
         copied.map_err(|Interrupt| Failure::new(FailureCause::Aborted, "aborted"))?;
@@ -150,10 +150,9 @@ pub fn next_rows(reader: &RowsReader, stop: Option<&Stop>) -> AsyncTask<PoolTask
 #[napi(ts_return_type = "Promise<number | Failure>")]
 pub fn copy_rows(
     reader: &RowsReader,
-    memories: Vec<Uint8Array>,
+    #[napi(ts_arg_type = "Uint8Array[]")] memories: Vec<PinnedBuffer>,
     stop: Option<&Stop>,
 ) -> AsyncTask<PoolTask<CopyRows>> {
-    let memories = memories.into_iter().map(PinnedBuffer::new).collect();
     launch(CopyRows { reader: Arc::clone(&reader.reader), memories }, stop)
 }
 
@@ -164,61 +163,21 @@ pub struct CountRows {
 }
 
 impl Work for CountRows {
-    type Done = RowCounts;
+    type Done = String;
 
-    fn run(&mut self, flag: &Flag) -> Result<RowCounts, Failure> {
+    fn run(&mut self, flag: &Flag) -> Result<String, Failure> {
         let poll = || flag.check().map_err(|_| Interrupt);
         let counted = count_rows(Path::new(&self.path), &poll, |bytes, total, rows| {
             self.reached.set(bytes, total);
             self.reached.set_rows(rows);
         });
         let (census, size) = counted.map_err(|error| failure_of(error, &self.path))?;
-        Ok(RowCounts::new(&census, size))
+        Ok(census.describe(size))
     }
 }
 
-/// Counts of a file.
-#[napi(object, object_from_js = false)]
-pub struct RowCounts {
-    pub bytes: f64,
-    pub rows: f64,
-    pub biggest_offset: Option<f64>,
-    pub biggest_length: Option<f64>,
-    pub bad: Vec<NameCount>,
-    pub fields: Vec<NameCount>,
-}
-
-/// How often a name occurs.
-#[napi(object, object_from_js = false)]
-pub struct NameCount {
-    pub name: String,
-    pub count: f64,
-}
-
-impl RowCounts {
-    fn new(census: &Census, size: u64) -> Self {
-        let (offset, length) = census.biggest.unzip();
-        let bad = census.bad.iter().map(|(name, &count)| NameCount::new(name.as_bytes(), count));
-        let fields = census.fields.iter().map(|(key, &count)| NameCount::new(key, count));
-        Self {
-            bytes: size as f64,
-            rows: census.rows as f64,
-            biggest_offset: offset.map(|offset| offset as f64),
-            biggest_length: length.map(|length| length as f64),
-            bad: bad.collect(),
-            fields: fields.collect(),
-        }
-    }
-}
-
-impl NameCount {
-    fn new(name: &[u8], count: u64) -> Self {
-        Self { name: String::from_utf8_lossy(name).into_owned(), count: count as f64 }
-    }
-}
-
-/// Counts the rows of the file at `path`.
-#[napi(js_name = "countRows", ts_return_type = "Promise<RowCounts | Failure>")]
+/// Counts the rows of the file at `path`. Resolves to JSON: see `Census::describe`.
+#[napi(js_name = "countRows", ts_return_type = "Promise<string | Failure>")]
 pub fn count_rows_of(
     path: String,
     progress: Option<&TaskProgress>,

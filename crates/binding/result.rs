@@ -33,16 +33,24 @@ impl<'a> OutputBuffer<'a> {
     /// Uses `out`; where that is empty, recycled memory of `expected_size` bytes.
     pub fn new(out: &'a mut [u8], expected_size: usize) -> Result<Self, Failure> {
         if out.is_empty() {
-            return Ok(Self::Recycled(acquire(expected_size)?));
+            let mut block = acquire(expected_size)?;
+            prepare(&mut block);
+            return Ok(Self::Recycled(block));
         }
         Ok(Self::Pinned(out))
     }
 
-    /// Ends a result of `len` bytes. Returns recycled memory that holds it, or `None` where pinned memory does.
-    pub fn finish(self, len: usize, flag: &Flag) -> Result<Option<Block>, Failure> {
+    /// Ends a result of `len` bytes. Returns recycled memory that holds it, or `None` where pinned memory does, of which
+    /// `capacity` bytes are kept alive.
+    pub fn finish(
+        self,
+        len: usize,
+        capacity: usize,
+        flag: &Flag,
+    ) -> Result<Option<Block>, Failure> {
         match self {
             Self::Recycled(block) => Ok(Some(block)),
-            Self::Pinned(out) if is_wasteful(out.len(), len) => {
+            Self::Pinned(out) if is_wasteful(capacity, len) => {
                 let mut block = acquire(len)?;
                 copy_pieces(out.get(..len).unwrap_or_default(), &mut block, || flag.check())?;
                 Ok(Some(block))

@@ -9,12 +9,12 @@ use napi::bindgen_prelude::Uint8Array;
 use napi::{Env, JsString};
 use napi_derive::napi;
 use offloop_json::{JsText, Malformed, Segment, SegmentCopy, StreamLens, check};
-use offloop_memory::{Block, IdleReport, prefer_huge_pages};
+use offloop_memory::{Block, prefer_huge_pages};
 
 use crate::failure::Failure;
 use crate::guard::guard;
 use crate::lock::lock;
-use crate::memory::{IDLE_BUDGET, PinnedBuffer, RECYCLER, View};
+use crate::memory::{PinnedBuffer, RECYCLER, View};
 use crate::source::block_of;
 
 /// JSON text that the tapes of one encoder refer to by index.
@@ -48,7 +48,6 @@ pub struct SegmentMemory {
 #[napi]
 pub struct TapeSegment {
     pub(crate) memory: Arc<SegmentMemory>,
-    idle: RefCell<Option<IdleReport>>,
 }
 
 #[napi]
@@ -69,23 +68,7 @@ impl TapeSegment {
             prefer_huge_pages(memory.bytes_mut());
         }
         let room = stream_lens(words, doubles, bytes, 0, runs);
-        Self { memory: Arc::new(SegmentMemory { memory, room }), idle: RefCell::default() }
-    }
-
-    /// Counts the segment as idle; returns false where too much memory is idle already.
-    #[napi]
-    #[must_use]
-    pub fn rest(&self) -> bool {
-        let idle = IDLE_BUDGET.report(self.memory.memory.len());
-        let rests = idle.is_some();
-        self.idle.replace(idle);
-        rests
-    }
-
-    /// Counts the segment as used.
-    #[napi]
-    pub fn wake(&self) {
-        self.idle.take();
+        Self { memory: Arc::new(SegmentMemory { memory, room }) }
     }
 }
 
@@ -190,13 +173,30 @@ impl TapeParts {
     /// Copies bytes too many for a segment.
     #[napi]
     pub fn add_bytes(&self, #[napi(ts_arg_type = "Uint8Array")] bytes: View) -> Option<Failure> {
-        let mut block = match RECYCLER.acquire(bytes.len()) {
-            Ok(block) => block,
-            Err(error) => return Some(error.into()),
-        };
-        bytes.copy_to(&mut block);
-        self.add_long(block, bytes.len(), false);
-        None
+        let copied = LongMemory::copy_of(&bytes);
+        copied.map(|long| self.memory.borrow_mut().longs.push(long)).err()
+    }
+
+    /// Makes a place for bytes that are taken or copied once the value is captured.
+    #[napi]
+    pub fn add_place(&self) {
+        self.memory.borrow_mut().longs.push(LongMemory::Empty);
+    }
+
+    /// Puts memory that was taken from the caller in its place.
+    #[napi]
+    pub fn take_bytes(&self, place: u32, bytes: Uint8Array) {
+        self.fill_place(place, LongMemory::Pinned(Arc::new(PinnedBuffer::new(bytes))));
+    }
+
+    /// Copies bytes to their place.
+    #[napi]
+    pub fn copy_bytes(
+        &self,
+        place: u32,
+        #[napi(ts_arg_type = "Uint8Array")] bytes: View,
+    ) -> Option<Failure> {
+        LongMemory::copy_of(&bytes).map(|long| self.fill_place(place, long)).err()
     }
 
     /// Adds raw JSON; returns its size.
@@ -217,6 +217,12 @@ impl TapeParts {
     pub fn clear(&self) {
         drop(self.memory.take());
         drop(self.overflow.take());
+    }
+
+    fn fill_place(&self, place: u32, long: LongMemory) {
+        if let Some(empty) = self.memory.borrow_mut().longs.get_mut(place as usize) {
+            *empty = long;
+        }
     }
 
     fn add_long(&self, block: Block, len: usize, is_wide: bool) {
@@ -277,6 +283,7 @@ enum SegmentPart {
 enum LongMemory {
     Recycled { block: Arc<Block>, len: usize, is_wide: bool },
     Pinned(Arc<PinnedBuffer>),
+    Empty,
 }
 
 impl TapeMemory {
@@ -334,19 +341,26 @@ impl SegmentPart {
 }
 
 impl LongMemory {
+    fn copy_of(bytes: &View) -> Result<Self, Failure> {
+        let mut block = RECYCLER.acquire(bytes.len())?;
+        bytes.copy_to(&mut block);
+        Ok(Self::Recycled { block: Arc::new(block), len: bytes.len(), is_wide: false })
+    }
+
     fn view(&self) -> JsText<'_> {
         match self {
             Self::Recycled { block, len, is_wide } => {
                 JsText { bytes: block.get(..*len).unwrap_or_default(), is_wide: *is_wide }
             }
             Self::Pinned(memory) => JsText { bytes: memory.bytes(), is_wide: false },
+            Self::Empty => JsText { bytes: &[], is_wide: false },
         }
     }
 
     fn native_size(&self) -> usize {
         match self {
             Self::Recycled { block, .. } => block.len(),
-            Self::Pinned(_) => 0,
+            Self::Pinned(_) | Self::Empty => 0,
         }
     }
 }

@@ -5,10 +5,11 @@
 
 use napi::bindgen_prelude::{AsyncTask, Either, ToNapiValue, TypeName};
 use napi::{Env, Result, Task};
+use offloop_pool::Slot;
 
 use crate::failure::Failure;
 use crate::guard::guard;
-use crate::slot::Slot;
+use crate::slot::claim;
 use crate::stop::{Flag, Stop};
 
 /// The work of a task.
@@ -36,7 +37,7 @@ pub fn launch<W: Work>(work: W, stop: Option<&Stop>) -> AsyncTask<PoolTask<W>>
 where
     PoolTask<W>: Task,
 {
-    AsyncTask::new(PoolTask { work, flag: stop.into(), slot: Slot::claim() })
+    AsyncTask::new(PoolTask { work, flag: stop.into(), slot: claim() })
 }
 
 impl<W: Work> Task for PoolTask<W> {

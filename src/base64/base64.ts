@@ -9,8 +9,8 @@ import {
   checkBytes,
   gather,
   gatherBytes,
+  giveBack,
   resultOf,
-  sourceOf,
   type Body,
   type Bytes,
   type Input,
@@ -117,14 +117,17 @@ export async function encodeBase64(
     return out
   }
   const out = allocate(size)
-  const source = sourceOf(gatherBytes(input, config.transfer))
+  const gathered = gatherBytes(input, config.transfer)
   try {
     const launch = (stop: Stop | undefined): Promise<number | Failure> =>
-      encodeInTask(source, out, config.alphabet, config.padding, stop)
+      encodeInTask(gathered.source, out, config.alphabet, config.padding, stop)
     unwrap(await run(launch, { signal: config.signal }))
     return out
+  } catch (error) {
+    giveBack(out)
+    throw error
   } finally {
-    source.clear()
+    gathered.end()
   }
 }
 
@@ -235,21 +238,24 @@ function countPadding(text: string): number {
   return charCodeAt(text, text.length - 2) === PAD ? 2 : 1
 }
 
-async function decodeBody(
-  { source, taken, out }: Input,
-  { mode, alphabet, signal }: DecodeBase64Config,
-): Promise<Bytes> {
-  if (source === undefined) {
-    const length = unwrap(await run((stop) => decodeBase64InPlace(taken, mode, alphabet, stop), { signal }))
-    return resultOf(taken, length)
-  }
+async function decodeBody(input: Input, { mode, alphabet, signal }: DecodeBase64Config): Promise<Bytes> {
+  const { source, taken } = input
+  let out = taken
   try {
-    const memory = out ?? allocate(mostDecoded(source.length))
+    const memory = taken ?? input.out ?? allocate(mostDecoded(source.length))
+    out = memory
     if (source.length === 0) return memory
-    const length = unwrap(await run((stop) => decodeInTask(source, memory, mode, alphabet, stop), { signal }))
+    const launch = (stop: Stop | undefined): Promise<number | Failure> =>
+      taken === undefined
+        ? decodeInTask(source, memory, mode, alphabet, stop)
+        : decodeBase64InPlace(taken, mode, alphabet, stop)
+    const length = unwrap(await run(launch, { signal }))
     return resultOf(memory, length)
+  } catch (error) {
+    if (out !== undefined) giveBack(out)
+    throw error
   } finally {
-    source.clear()
+    input.end(out)
   }
 }
 
@@ -262,12 +268,17 @@ async function decodeText(text: string, { mode, alphabet, signal }: DecodeBase64
     const source = parts.next()
     return decodeBase64Part(decoder, source, out, parts.isDone, stop)
   }
-  let length = unwrap(await run(launch, { signal }))
-  while (!parts.isDone) {
-    // oxlint-disable-next-line no-await-in-loop -- a part starts where the decoder of the one before ended
-    length = unwrap(await run(launch, { signal, first: true }))
+  try {
+    let length = unwrap(await run(launch, { signal }))
+    while (!parts.isDone) {
+      // oxlint-disable-next-line no-await-in-loop -- a part starts where the decoder of the one before ended
+      length = unwrap(await run(launch, { signal, first: true }))
+    }
+    return resultOf(out, length)
+  } catch (error) {
+    giveBack(out)
+    throw error
   }
-  return resultOf(out, length)
 }
 
 /** Copies a long string to native memory, one part at a time. */

@@ -4,13 +4,20 @@
  * segment: doubles, bytes, and the rope of short strings.
  */
 
+import { giveBack, OWN_BUFFER, takeableOf } from '../runtime/results.ts'
+import { takeAll } from '../runtime/bytes.ts'
+import { invalidValue } from '../runtime/errors.ts'
 import {
+  addTo,
   allocUnsafeSlow,
   bufferFrom,
   bufferOf,
   byteLengthOfText,
   defineProperty,
+  eachOf,
   lengthOf,
+  newMap,
+  now,
   setBytes,
   writeLatin1,
   writeUtf16,
@@ -18,6 +25,8 @@ import {
 import {
   bindSmallEncoder,
   check,
+  reportIdle,
+  reportUsed,
   SnapshotParts,
   TapeParts,
   TapeSegment,
@@ -133,6 +142,8 @@ class Segment {
   readonly native: TapeSegment
   /** Whether it belongs to a snapshot. */
   isKept = false
+  /** Time at which its last tape ended. */
+  idleSince = 0
 
   constructor(room: SegmentRoom) {
     this.room = room
@@ -159,21 +170,32 @@ function takeIdle(kind: keyof typeof idle): Segment | undefined {
   if (segment === undefined) return undefined
   idle[kind] = segment.below
   segment.below = undefined
-  segment.native.wake()
+  reportUsed(sizeOf(segment.room))
   return segment
 }
 
 function giveIdle(segment: Segment): void {
   // Segments above the bound are left to the collector.
-  if (!segment.native.rest()) return
+  if (!reportIdle(sizeOf(segment.room))) return
   const kind = segment.room === TEXTS ? 'texts' : 'large'
+  segment.idleSince = now()
   segment.below = idle[kind]
   idle[kind] = segment
 }
 
-/** Gives the memory of idle segments back. */
-export function releaseSegments(): void {
-  while (takeIdle('large') !== undefined || takeIdle('texts') !== undefined);
+/** Leaves segments that have been idle for `idleMs` to the collector. The longest idle ones are at the bottom. */
+export function releaseSegments(idleMs: number): void {
+  releaseOlder('large', now() - idleMs)
+  releaseOlder('texts', now() - idleMs)
+}
+
+function releaseOlder(kind: keyof typeof idle, latest: number): void {
+  let last: Segment | undefined
+  let segment = idle[kind]
+  for (; segment !== undefined && latest < segment.idleSince; segment = segment.below) last = segment
+  if (last === undefined) idle[kind] = undefined
+  else last.below = undefined
+  for (; segment !== undefined; segment = segment.below) reportUsed(sizeOf(segment.room))
 }
 
 /** A full segment, and how much of it is written. */
@@ -186,6 +208,62 @@ interface Sealed {
   readonly bytes: number
   readonly rope: number
   readonly runs: number
+}
+
+/** Bytes that are taken when the capture has succeeded. */
+interface Place {
+  readonly below: Place | undefined
+  /** Index among the long strings. */
+  readonly index: number
+  /** Memory of the view, which a detached view does not know any more. */
+  readonly buffer: ArrayBufferLike
+  readonly view: Uint8Array
+  /** Length when it was captured. */
+  readonly length: number
+}
+
+/** Memory that was taken from the caller, for all places of it. It goes back when the last tape lets go of it. */
+class SharedMemory {
+  readonly memory: ArrayBuffer
+  #uses = 0
+
+  constructor(memory: ArrayBuffer) {
+    this.memory = memory
+  }
+
+  use(): this {
+    this.#uses += 1
+    return this
+  }
+
+  end(): void {
+    this.#uses -= 1
+    if (this.#uses === 0) giveBack(bufferFrom(this.memory))
+  }
+}
+
+/** Shared memories of one tape. */
+interface TakenMemory {
+  readonly below: TakenMemory | undefined
+  readonly shared: SharedMemory
+}
+
+function giveBackAll(last: TakenMemory | undefined): void {
+  for (let taken = last; taken !== undefined; taken = taken.below) taken.shared.end()
+}
+
+/** Takes the memory of each view; leaves out what cannot be taken. */
+function takeEach(views: ReadonlyMap<ArrayBufferLike, Uint8Array>): ReadonlyMap<ArrayBufferLike, SharedMemory> {
+  const list: Uint8Array[] = []
+  eachOf(views, (view) => addTo(list, view))
+  const memories = takeAll(list)
+  const taken = newMap<ArrayBufferLike, SharedMemory>()
+  let at = 0
+  eachOf(views, (_view, buffer) => {
+    const memory = memories[at++] ?? null
+    if (memory !== null) taken.set(buffer, new SharedMemory(memory))
+  })
+  return taken
 }
 
 /** Position of a tape, to go back to. */
@@ -247,6 +325,13 @@ export class Tape {
   /** Bytes of long strings. */
   longSize = 0
   longPackedSize = 0
+
+  /** Whether bytes are taken instead of copied. */
+  transfer = false
+  /** Bytes that are taken when the capture has succeeded, the last one first. */
+  #places: Place | undefined
+  /** Memory that was taken. It goes back when no task reads it any more. */
+  #taken: TakenMemory | undefined
 
   /** Whether the present part is for JSON alone, or for MessagePack alone. */
   isPart = false
@@ -474,9 +559,11 @@ export class Tape {
   bytes(form: number, value: Uint8Array, growth: number, packedGrowth: number): void {
     this.room()
     const length = lengthOf(value)
-    if (LONG_STRING <= length) {
+    const isTaken = this.transfer && OWN_BUFFER <= length && takeableOf(value) !== undefined
+    if (isTaken || LONG_STRING <= length) {
       this.parts ??= new TapeParts()
-      check(this.parts.addBytes(value))
+      if (isTaken) this.#addPlace(this.parts, value, length)
+      else check(this.parts.addBytes(value))
       this.longSize += length * growth
       this.longPackedSize += length * packedGrowth
       this.words[this.w++] = LONG_BYTES
@@ -491,6 +578,44 @@ export class Tape {
     // Detached memory has no length and cannot be read.
     if (0 < length) setBytes(this.segment.bytes, value, this.b)
     this.b += length
+  }
+
+  /** Makes a place for bytes that are taken when the capture has succeeded. */
+  #addPlace(parts: TapeParts, view: Uint8Array, length: number): void {
+    parts.addPlace()
+    this.#places = { below: this.#places, index: this.longs, buffer: bufferOf(view), view, length }
+  }
+
+  /**
+   * Takes the bytes that have places on some tapes, or copies those that cannot be taken. Throws where code of a value has
+   * detached some of them.
+   */
+  static takePlaces(tapes: readonly Tape[]): void {
+    const views = newMap<ArrayBufferLike, Uint8Array>()
+    for (const tape of tapes) tape.#listPlaces(views)
+    if (views.size === 0) return
+    const taken = takeEach(views)
+    for (const tape of tapes) tape.#fillPlaces(taken)
+  }
+
+  /** Adds one view of each memory. */
+  #listPlaces(views: Map<ArrayBufferLike, Uint8Array>): void {
+    for (let place = this.#places; place !== undefined; place = place.below) {
+      const { view, length } = place
+      if (lengthOf(view) !== length) throw invalidValue('the value', 'has bytes that its own code detached', view)
+      views.set(place.buffer, view)
+    }
+  }
+
+  #fillPlaces(taken: ReadonlyMap<ArrayBufferLike, SharedMemory>): void {
+    for (let place = this.#places; place !== undefined; place = place.below) {
+      const { buffer, index, view, length } = place
+      const shared = taken.get(buffer)
+      if (shared === undefined) check(this.parts?.copyBytes(index, view) ?? null)
+      else this.parts?.takeBytes(index, bufferFrom(shared.memory, 0, length))
+      if (shared !== undefined) this.#taken = { below: this.#taken, shared: shared.use() }
+    }
+    this.#places = undefined
   }
 
   /** Writes the text of a RawJson. */
@@ -533,6 +658,7 @@ export class Tape {
     this.n = end.runs
     this.text = text
     this.parts?.cutLongs(longs)
+    while (this.#places !== undefined && longs <= this.#places.index) this.#places = this.#places.below
     this.longs = longs
     this.longSize = longSize
     this.longPackedSize = longPackedSize
@@ -566,6 +692,7 @@ export class Tape {
     this.isPart = false
     this.jsonError = undefined
     this.msgpackError = undefined
+    this.transfer = false
     if (this.path[0] !== undefined) this.leaveAll()
   }
 
@@ -574,6 +701,9 @@ export class Tape {
     this.#free(this.segment)
     this.parts?.clear()
     this.parts = undefined
+    this.#places = undefined
+    giveBackAll(this.#taken)
+    this.#taken = undefined
     this.longs = 0
     this.longSize = 0
     this.longPackedSize = 0
@@ -619,6 +749,7 @@ export class Tape {
 
   /** Hands everything over to a task. */
   finish(): TapeParts {
+    if (this.#places !== undefined) Tape.takePlaces([this])
     this.flush()
     this.parts ??= new TapeParts()
     for (let sealed = this.#firstSealed; sealed !== undefined; sealed = sealed.next) addSegment(this.parts, sealed)
@@ -636,7 +767,9 @@ export class Tape {
       kept = keepSegment(this.parts, sealed, kept)
     }
     kept = keepSegment(this.parts, this.#end(), kept)
-    return new SnapshotTape(this, new SnapshotParts(this.parts), kept, cost)
+    const taken = this.#taken
+    this.#taken = undefined
+    return new SnapshotTape(this, new SnapshotParts(this.parts), { segments: kept, taken, cost })
   }
 
   /** Estimated bytes of JSON, if nothing is escaped and numbers have usual lengths. */
@@ -665,6 +798,13 @@ export class Tape {
   }
 }
 
+/** Memory of a snapshot, and the estimated time to print it. */
+interface SnapshotMemory {
+  readonly segments: Segment | undefined
+  readonly taken: TakenMemory | undefined
+  readonly cost: number | undefined
+}
+
 /** A captured value that any number of tasks can print. */
 export class SnapshotTape {
   readonly parts: SnapshotParts
@@ -677,8 +817,9 @@ export class SnapshotTape {
   readonly jsonError: unknown
   readonly msgpackError: unknown
   #segments: Segment | undefined
+  #taken: TakenMemory | undefined
 
-  constructor(tape: Tape, parts: SnapshotParts, segments: Segment | undefined, cost: number | undefined) {
+  constructor(tape: Tape, parts: SnapshotParts, { segments, taken, cost }: SnapshotMemory) {
     this.parts = parts
     this.lexicon = tape.vocabulary.lexicon
     this.usualSize = tape.usualSize
@@ -687,11 +828,14 @@ export class SnapshotTape {
     this.jsonError = tape.jsonError
     this.msgpackError = tape.msgpackError
     this.#segments = segments
+    this.#taken = taken
   }
 
   /** Gives the memory back. No task may read it any more. */
   release(): void {
     this.parts.clear()
+    giveBackAll(this.#taken)
+    this.#taken = undefined
     for (let segment = this.#segments; segment !== undefined; segment = this.#segments) {
       this.#segments = segment.below
       segment.isKept = false

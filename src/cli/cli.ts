@@ -207,38 +207,61 @@ async function write(rows: readonly Uint8Array[]): Promise<void> {
 
 async function scan(path: string, { json = false }: CommandFlags, signal: AbortSignal): Promise<0 | 1> {
   const counted = await withBar(path, async (bar) =>
-    unwrap(
-      await watched(
-        (done) => bar.show(done),
-        signal,
-        (stopping, progress) => run((stop) => countRows(path, progress, stop), { lane: 'files', signal: stopping }),
+    readCounts(
+      unwrap(
+        await watched(
+          (done) => bar.show(done),
+          signal,
+          (stopping, progress) => run((stop) => countRows(path, progress, stop), { lane: 'files', signal: stopping }),
+        ),
       ),
     ),
   )
-  const { rows, bytes, biggestOffset, biggestLength } = counted
-  const bad = Object.fromEntries(counted.bad.map(({ name, count }) => [name, count]))
-  const badRows = counted.bad.reduce((sum, { count }) => sum + count, 0)
-  const fields = counted.fields.toSorted((a, b) => b.count - a.count)
+  const { rows, bytes, biggest } = counted
+  const bad = Object.fromEntries(counted.bad)
+  const badRows = counted.bad.reduce((sum, [, count]) => sum + count, 0)
+  const fields = counted.fields.toSorted(([, a], [, b]) => b - a)
   if (json) {
-    const biggest = biggestOffset === undefined ? null : { offset: biggestOffset, length: biggestLength }
-    const counts = Object.fromEntries(fields.map(({ name, count }) => [name, count]))
-    print(`${JSON.stringify({ path, bytes, rows, badRows, bad, biggest, fields: counts })}\n`)
+    const counts = { path, bytes, rows, badRows, bad, biggest, fields: Object.fromEntries(fields) }
+    print(`${JSON.stringify(counts)}\n`)
   } else {
     print(`${path}\n`)
     const lines: [string, string][] = [
       ['rows', String(rows)],
       [
         'bad rows',
-        badRows === 0 ? '0' : `${badRows} (${counted.bad.map(({ name, count }) => `${count} ${name}`).join(', ')})`,
+        badRows === 0 ? '0' : `${badRows} (${counted.bad.map(([name, count]) => `${count} ${name}`).join(', ')})`,
       ],
       ['bytes', String(bytes)],
-      ['biggest row', biggestOffset === undefined ? '-' : `${biggestLength} bytes, at byte ${biggestOffset}`],
-      ...fields.map(({ name, count }): [string, string] => [`  ${JSON.stringify(name)}`, String(count)]),
+      ['biggest row', biggest === null ? '-' : `${biggest.length} bytes, at byte ${biggest.offset}`],
+      ...fields.map(([name, count]): [string, string] => [`  ${JSON.stringify(name)}`, String(count)]),
     ]
     const width = Math.max(...lines.map(([label]) => label.length))
     for (const [label, value] of lines) print(`${label.padEnd(width)}  ${value}\n`)
   }
   return badRows === 0 ? 0 : 1
+}
+
+/** Counts of a file. */
+interface FileCounts {
+  readonly bytes: number
+  readonly rows: number
+  readonly biggest: { readonly offset: number; readonly length: number } | null
+  readonly bad: readonly [name: string, count: number][]
+  readonly fields: readonly [name: string, count: number][]
+}
+
+/** Reads what `Census::describe` in `crates/jsonl/src/census.rs` writes. */
+function readCounts(json: string): FileCounts {
+  // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- the addon wrote it
+  const [bytes, rows, place, bad, fields] = JSON.parse(json) as [
+    number,
+    number,
+    [offset: number, length: number] | null,
+    FileCounts['bad'],
+    FileCounts['fields'],
+  ]
+  return { bytes, rows, biggest: place === null ? null : { offset: place[0], length: place[1] }, bad, fields }
 }
 
 async function start(): Promise<void> {

@@ -19,9 +19,17 @@ import {
   truncate,
 } from '../runtime/intrinsics.ts'
 import { Layout } from '../runtime/native.ts'
-import { choose, copyOptions, readBoolean, readInteger, tableOf, type Cancellable } from '../runtime/options.ts'
+import {
+  choose,
+  copyOptions,
+  readBoolean,
+  readInteger,
+  tableOf,
+  type BytesInput,
+  type Cancellable,
+} from '../runtime/options.ts'
 
-export interface EncodeOptions extends Cancellable {
+export interface EncodeOptions extends Cancellable, BytesInput {
   /** Replacer, as for JSON.stringify. A function runs on the JS thread, for every key. */
   readonly replacer?:
     | ((this: unknown, key: string, value: unknown) => unknown)
@@ -70,7 +78,7 @@ export interface EncodeLinesOptions extends Omit<EncodeOptions, 'space' | 'newli
   readonly onBadRow?: 'throw' | ((error: unknown, index: number) => void) | undefined
 }
 
-export interface MsgpackOptions extends Cancellable {
+export interface MsgpackOptions extends Cancellable, BytesInput {
   /** Levels of nesting, as in EncodeOptions. @default 100 000 */
   readonly maxDepth?: number | undefined
   /** Numbers that are not integers. Integers take the smallest form, as in msgspec and msgpack-c. @default 'float64' */
@@ -92,9 +100,17 @@ export interface EncodeConfig extends PrintOptions {
   readonly rules: CaptureRules
   /** Whether the result ends with one "\n". */
   readonly newline: boolean
+  /** Whether typed arrays and Buffers of 64 KiB or more are taken. */
+  readonly transfer: boolean
 }
 
-export const DEFAULT_CONFIG: EncodeConfig = { rules: NO_RULES, layout: 0, gap: undefined, newline: false }
+export const DEFAULT_CONFIG: EncodeConfig = {
+  rules: NO_RULES,
+  layout: 0,
+  gap: undefined,
+  newline: false,
+  transfer: false,
+}
 
 export type OnBadRow = (error: unknown, index: number) => void
 
@@ -108,25 +124,36 @@ const CAPTURE = {
   maxDepth: true,
 }
 const RULE_KEYS = { ...CAPTURE, sortKeys: true }
-export const SYNC_KEYS: Readonly<Record<string, unknown>> = tableOf({ ...RULE_KEYS, space: true, newline: true })
-export const ENCODE_KEYS: Readonly<Record<string, unknown>> = tableOf({
+const ENCODER = { ...RULE_KEYS, space: true, newline: true }
+export const ENCODER_KEYS: Readonly<Record<string, unknown>> = tableOf(ENCODER)
+export const SYNC_KEYS: Readonly<Record<string, unknown>> = tableOf({ ...ENCODER, transfer: true })
+export const ENCODE_KEYS: Readonly<Record<string, unknown>> = tableOf({ ...ENCODER, transfer: true, signal: true })
+export const ROW_KEYS: Readonly<Record<string, unknown>> = tableOf(RULE_KEYS)
+export const LINES_KEYS: Readonly<Record<string, unknown>> = tableOf({
   ...RULE_KEYS,
-  space: true,
-  newline: true,
+  onBadRow: true,
+  transfer: true,
   signal: true,
 })
-export const ROW_KEYS: Readonly<Record<string, unknown>> = tableOf(RULE_KEYS)
-export const LINES_KEYS: Readonly<Record<string, unknown>> = tableOf({ ...RULE_KEYS, onBadRow: true, signal: true })
 export const SIGNAL_KEYS: Readonly<Record<string, unknown>> = tableOf({ signal: true })
-export const ENCODER_LINES_KEYS: Readonly<Record<string, unknown>> = tableOf({ onBadRow: true, signal: true })
-export const CAPTURE_KEYS: Readonly<Record<string, unknown>> = tableOf(CAPTURE)
+/** Options of calls that may take bytes. */
+export const BYTES_KEYS: Readonly<Record<string, unknown>> = tableOf({ transfer: true })
+export const CALL_KEYS: Readonly<Record<string, unknown>> = tableOf({ transfer: true, signal: true })
+export const ENCODER_LINES_KEYS: Readonly<Record<string, unknown>> = tableOf({
+  onBadRow: true,
+  transfer: true,
+  signal: true,
+})
+export const CAPTURE_KEYS: Readonly<Record<string, unknown>> = tableOf({ ...CAPTURE, transfer: true })
 export const SNAPSHOT_KEYS: Readonly<Record<string, unknown>> = tableOf({
   space: true,
   newline: true,
   sortKeys: true,
   signal: true,
 })
-export const MSGPACK_KEYS: Readonly<Record<string, unknown>> = tableOf({ floats: true, maxDepth: true, signal: true })
+const MSGPACK = { floats: true, maxDepth: true, signal: true }
+export const SNAPSHOT_MSGPACK_KEYS: Readonly<Record<string, unknown>> = tableOf(MSGPACK)
+export const MSGPACK_KEYS: Readonly<Record<string, unknown>> = tableOf({ ...MSGPACK, transfer: true })
 
 type Unchecked<T> = { readonly [K in keyof T]?: unknown }
 
@@ -139,7 +166,12 @@ export function readEncodeConfig(options: Unchecked<EncodeOptions>): EncodeConfi
 /** Reads the options that rows have. */
 export function readRowConfig(options: Unchecked<EncodeLinesOptions>): EncodeConfig {
   const sortKeys = readBoolean('options.sortKeys', options.sortKeys, false)
-  return { ...DEFAULT_CONFIG, rules: readRules(options), layout: sortKeys ? Layout.SortedKeys : 0 }
+  const transfer = readTransfer(options.transfer)
+  return { ...DEFAULT_CONFIG, rules: readRules(options), layout: sortKeys ? Layout.SortedKeys : 0, transfer }
+}
+
+export function readTransfer(transfer: unknown): boolean {
+  return readBoolean('options.transfer', transfer, false)
 }
 
 const TYPED_ARRAYS = tableOf({ object: 'object', array: 'array', base64: 'base64' } as const)
@@ -244,5 +276,6 @@ export function readMsgpackOptions({ floats, maxDepth }: Unchecked<MsgpackOption
 /** Here the capture keeps to `maxDepth`, and can name the place of a value that is too deep. The printer need not. */
 export function readMsgpackConfig(options: Unchecked<MsgpackOptions>): EncodeConfig {
   const { layout, maxDepth = MSGPACK_RULES.maxDepth } = readMsgpackOptions(options)
-  return { ...DEFAULT_CONFIG, layout, rules: { ...MSGPACK_RULES, maxDepth } }
+  const transfer = readTransfer(options.transfer)
+  return { ...DEFAULT_CONFIG, layout, rules: { ...MSGPACK_RULES, maxDepth }, transfer }
 }

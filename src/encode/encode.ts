@@ -3,9 +3,12 @@
 import type { Bytes } from '../runtime/bytes.ts'
 import { invalidValue } from '../runtime/errors.ts'
 import {
+  BYTES_KEYS,
+  CALL_KEYS,
   CAPTURE_KEYS,
   DEFAULT_CONFIG,
   ENCODE_KEYS,
+  ENCODER_KEYS,
   ENCODER_LINES_KEYS,
   LINES_KEYS,
   MSGPACK_KEYS,
@@ -14,31 +17,31 @@ import {
   readOnBadRow,
   readRowConfig,
   readRules,
-  SIGNAL_KEYS,
+  readTransfer,
   SYNC_KEYS,
   type EncodeLinesOptions,
   type EncodeOptions,
   type EncodeConfig,
   type MsgpackOptions,
 } from './config.ts'
-import { copyOptions, readSignal, type Cancellable } from '../runtime/options.ts'
+import { copyOptions, readSignal, type BytesInput, type Cancellable } from '../runtime/options.ts'
 import { EncoderCore, shared } from './encoder-core.ts'
 import { takeSnapshot, type Snapshot } from './snapshot.ts'
 
 /** An encoder that learns the shapes of one call site. `encode` and `encodeLines` share one; every log has its own. */
 export interface Encoder {
-  encode(value: unknown, options?: Cancellable): Promise<Bytes>
+  encode(value: unknown, options?: Cancellable & BytesInput): Promise<Bytes>
   encodeSync(value: unknown): Bytes
   /** Encodes rows. Rejects with ERR_INVALID_ARG_VALUE if the encoder was made with `space` or `newline`. */
   encodeLines(
     rows: Iterable<unknown> | AsyncIterable<unknown>,
-    options?: Pick<EncodeLinesOptions, 'onBadRow' | 'signal'>,
+    options?: Pick<EncodeLinesOptions, 'onBadRow' | 'signal' | 'transfer'>,
   ): Promise<Bytes>
   /**
    * Captures a value. `json()` of the snapshot uses this encoder's `space`, `newline` and `sortKeys` unless it is given
    * others.
    */
-  capture(value: unknown): Snapshot
+  capture(value: unknown, options?: BytesInput): Snapshot
 }
 
 /**
@@ -77,9 +80,9 @@ export async function encodeLines(
   return await shared.encodeLines(rows, readRowConfig(own), onBad, signal)
 }
 
-export function createEncoder(options?: Omit<EncodeOptions, 'signal'>): Encoder {
+export function createEncoder(options?: Omit<EncodeOptions, 'signal' | 'transfer'>): Encoder {
   if (options === undefined) return new OwnEncoder(DEFAULT_CONFIG)
-  return new OwnEncoder(readEncodeConfig(copyOptions(options, SYNC_KEYS)))
+  return new OwnEncoder(readEncodeConfig(copyOptions(options, ENCODER_KEYS)))
 }
 
 class OwnEncoder implements Encoder {
@@ -90,10 +93,11 @@ class OwnEncoder implements Encoder {
     this.#config = config
   }
 
-  async encode(value: unknown, options?: Cancellable): Promise<Bytes> {
+  async encode(value: unknown, options?: Cancellable & BytesInput): Promise<Bytes> {
     if (options === undefined) return this.#core.encode(value, this.#config, undefined)
-    const { signal } = copyOptions(options, SIGNAL_KEYS)
-    return this.#core.encode(value, this.#config, readSignal(signal))
+    const own = copyOptions(options, CALL_KEYS)
+    const signal = readSignal(own.signal)
+    return this.#core.encode(value, { ...this.#config, transfer: readTransfer(own.transfer) }, signal)
   }
 
   encodeSync(value: unknown): Bytes {
@@ -102,19 +106,21 @@ class OwnEncoder implements Encoder {
 
   async encodeLines(
     rows: Iterable<unknown> | AsyncIterable<unknown>,
-    options: Pick<EncodeLinesOptions, 'onBadRow' | 'signal'> = {},
+    options: Pick<EncodeLinesOptions, 'onBadRow' | 'signal' | 'transfer'> = {},
   ): Promise<Bytes> {
-    const { onBadRow, signal: given } = copyOptions(options, ENCODER_LINES_KEYS)
+    const { onBadRow, signal: given, transfer: isTaken } = copyOptions(options, ENCODER_LINES_KEYS)
     const signal = readSignal(given)
+    const transfer = readTransfer(isTaken)
     const onBad = readOnBadRow(onBadRow)
     const { gap, newline } = this.#config
     if (gap !== undefined) throw invalidValue('options.space', 'cannot be that of an encoder of lines', gap)
     if (newline) throw invalidValue('options.newline', 'cannot be that of an encoder of lines', newline)
-    return await this.#core.encodeLines(rows, this.#config, onBad, signal)
+    return await this.#core.encodeLines(rows, { ...this.#config, transfer }, onBad, signal)
   }
 
-  capture(value: unknown): Snapshot {
-    return takeSnapshot(this.#core, value, this.#config)
+  capture(value: unknown, options?: BytesInput): Snapshot {
+    const own = options === undefined ? {} : copyOptions(options, BYTES_KEYS)
+    return takeSnapshot(this.#core, value, { ...this.#config, transfer: readTransfer(own.transfer) })
   }
 }
 
@@ -140,5 +146,7 @@ export function capture(
   value: unknown,
   options: Omit<EncodeOptions, 'signal' | 'newline' | 'space' | 'sortKeys'> = {},
 ): Snapshot {
-  return takeSnapshot(shared, value, { ...DEFAULT_CONFIG, rules: readRules(copyOptions(options, CAPTURE_KEYS)) })
+  const own = copyOptions(options, CAPTURE_KEYS)
+  const config = { ...DEFAULT_CONFIG, rules: readRules(own), transfer: readTransfer(own.transfer) }
+  return takeSnapshot(shared, value, config)
 }

@@ -9,7 +9,7 @@ import { Revived, stringify } from '../capture/raw-json.ts'
 import type { CaptureRules } from '../capture/rules.ts'
 import { AT_ONCE_NS, releaseSegments, Tape, type SnapshotTape } from '../capture/tape.ts'
 import { captureValue } from '../capture/fast-walk.ts'
-import { allocate, allocateNow, resultOf, utf8Of, type Bytes } from '../runtime/bytes.ts'
+import { allocate, allocateNow, giveBack, resultOf, utf8Of, type Bytes } from '../runtime/bytes.ts'
 import { DEFAULT_CONFIG, type EncodeConfig, type OnBadRow, type PrintOptions } from './config.ts'
 import {
   absolute,
@@ -35,8 +35,9 @@ import {
   type Lexicon,
   type TapeParts,
 } from '../runtime/native.ts'
-import { onIdle, releaseWhenIdle, run } from '../runtime/pool.ts'
-import { captureRow, expectedOf, forEachRow, noJson, RowBuffer, SLACK } from './row-buffer.ts'
+import { onIdle, releaseWhenIdle } from '../runtime/idle.ts'
+import { run } from '../runtime/pool.ts'
+import { captureRow, expectedOf, forEachRow, noJson, RowBuffer, RowTransfer, SLACK } from './row-buffer.ts'
 
 /** Captures values onto tapes, and prints those at once or by tasks. */
 export class EncoderCore {
@@ -89,8 +90,10 @@ export class EncoderCore {
     const tape = this.#take()
     try {
       tape.rules = config.rules
-      const lines = new Lines(tape, onBad)
-      const reading = forEachRow('rows', rows, signal, (row) => lines.add(row))
+      tape.transfer = config.transfer
+      const transfer = config.transfer ? new RowTransfer() : undefined
+      const lines = new Lines(tape, onBad, transfer)
+      const reading = forEachRow('rows', rows, { signal, transfer }, (row) => lines.add(row))
       if (reading !== undefined) await reading
       // Code of a row may have aborted the call.
       signal?.throwIfAborted()
@@ -144,12 +147,14 @@ export class EncoderCore {
     this.#idleCount += 1
   }
 
-  #capture(value: unknown, { rules, newline }: EncodeConfig): Tape {
+  #capture(value: unknown, { rules, newline, transfer }: EncodeConfig): Tape {
     const tape = this.#take()
     tape.rules = rules
+    tape.transfer = transfer
     try {
       if (!captureValue(tape, value, tape.vocabulary.root)) throw noJson('the value')
       if (newline) tape.row()
+      if (transfer) Tape.takePlaces([tape])
       return tape
     } catch (error) {
       this.#give(tape)
@@ -190,6 +195,7 @@ export class EncoderCore {
     const size = absolute(written)
     sizes.learn(usual, size)
     if (0 <= written) return resultOf(out, size)
+    giveBack(out)
     const whole = allocateNow(size)
     unwrap(takeOverflowSync(parts, whole))
     return whole
@@ -215,17 +221,23 @@ export class EncoderCore {
     const sizes = this.#sizesOf(printOptions)
     const out = allocate(sizes.predict(usual))
     const expected = expectedOf(usual)
-    const written = unwrap(
-      await run((stop) => encodeTape(parts, lexicon, printOptions, out, expected, stop), { signal }),
-    )
+    let written = 0
+    try {
+      written = unwrap(await run((stop) => encodeTape(parts, lexicon, printOptions, out, expected, stop), { signal }))
+    } catch (error) {
+      giveBack(out)
+      throw error
+    }
     const size = absolute(written)
     sizes.learn(usual, size)
-    return 0 <= written ? resultOf(out, size) : await takeOverflowing(parts, size, signal)
+    if (0 <= written) return resultOf(out, size)
+    giveBack(out)
+    return await takeOverflowing(parts, size, signal)
   }
 
   /** Captures a value for a snapshot. */
-  keep(value: unknown, rules: CaptureRules): SnapshotTape {
-    const tape = this.#capture(value, { ...DEFAULT_CONFIG, rules })
+  keep(value: unknown, rules: CaptureRules, transfer: boolean): SnapshotTape {
+    const tape = this.#capture(value, { ...DEFAULT_CONFIG, rules, transfer })
     try {
       return tape.keep()
     } finally {
@@ -313,18 +325,25 @@ const MARGIN = 0.02
 /** Copies a result that a task left in recycled memory. */
 async function takeOverflowing(parts: TapeParts, size: number, signal: AbortSignal | undefined): Promise<Bytes> {
   const whole = allocate(size)
-  unwrap(await run((stop) => takeOverflow(parts, whole, stop), { signal, first: true }))
-  return whole
+  try {
+    unwrap(await run((stop) => takeOverflow(parts, whole, stop), { signal, first: true }))
+    return whole
+  } catch (error) {
+    giveBack(whole)
+    throw error
+  }
 }
 
 class Lines {
   readonly #tape: Tape
   readonly #onBad: OnBadRow | undefined
+  readonly #transfer: RowTransfer | undefined
   #index = 0
 
-  constructor(tape: Tape, onBad: OnBadRow | undefined) {
+  constructor(tape: Tape, onBad: OnBadRow | undefined, transfer: RowTransfer | undefined) {
     this.#tape = tape
     this.#onBad = onBad
+    this.#transfer = transfer
   }
 
   add(row: unknown): undefined {
@@ -334,6 +353,7 @@ class Lines {
     const mark = this.#onBad === undefined ? undefined : tape.mark()
     try {
       captureRow(tape, row, index)
+      this.#transfer?.add(tape)
     } catch (error) {
       if (this.#onBad === undefined || mark === undefined) throw error
       tape.goBack(mark)
@@ -440,7 +460,7 @@ class SmallResults {
 }
 
 /** Most idle tapes of one encoder. */
-const MOST_IDLE = 4
+const MOST_IDLE = 16
 
 onIdle(releaseSegments)
 const slab = new SmallResults()

@@ -3,10 +3,10 @@
  * batchers use it.
  */
 
-import type { TapeMark, Tape } from '../capture/tape.ts'
+import { Tape, type TapeMark } from '../capture/tape.ts'
 import { captureValue } from '../capture/fast-walk.ts'
 import { invalidType } from '../runtime/errors.ts'
-import { isArray, propertyOf, truncate } from '../runtime/intrinsics.ts'
+import { addTo, isArray, propertyOf, truncate } from '../runtime/intrinsics.ts'
 import type { Lexicon, TapeParts } from '../runtime/native.ts'
 import { yieldToLoop } from '../runtime/yield.ts'
 import { readStream } from '../runtime/stream.ts'
@@ -19,6 +19,24 @@ export const SLACK: number = 2 * 1024
 /** Recycled memory for what a task prints. Most results fit, and it can grow. `usual` is the tape's estimate. */
 export function expectedOf(usual: number): number {
   return truncate(usual * USUAL_GROWTH) + SLACK
+}
+
+/**
+ * Takes the bytes of the rows of one call: when all rows of an iterable are captured, since they may share bytes; of a
+ * stream when each is.
+ */
+export class RowTransfer {
+  isStream = false
+  readonly #tapes: Tape[] = []
+
+  add(tape: Tape): void {
+    if (this.isStream) Tape.takePlaces([tape])
+    else if (this.#tapes.at(-1) !== tape) addTo(this.#tapes, tape)
+  }
+
+  end(): void {
+    Tape.takePlaces(this.#tapes)
+  }
 }
 
 export class RowBuffer {
@@ -44,13 +62,15 @@ export class RowBuffer {
     this.#release = release
   }
 
-  /** Captures a row. A row that throws leaves nothing behind. */
-  add(row: unknown, index?: number): void {
+  /** Captures a row. A row that throws leaves nothing behind, and nothing of it is taken. */
+  add(row: unknown, index?: number, transfer?: RowTransfer): void {
     const tape = this.#tape
     const mark = tape.mark()
+    tape.transfer = transfer !== undefined
     this.isBusy = true
     try {
       captureRow(tape, row, index)
+      transfer?.add(tape)
       this.length += 1
       this.size = tape.usualSize
       this.#last = mark
@@ -110,14 +130,23 @@ export function noJson(what: string): TypeError {
 export function forEachRow(
   name: string,
   rows: unknown,
-  signal: AbortSignal | undefined,
+  { signal, transfer }: ForEachOptions,
   take: (row: unknown) => Promise<unknown> | undefined,
 ): Promise<void> | undefined {
   if (isArray(rows)) for (let index = 0; index < rows.length; index += 1) void take(rows[index])
   else if (isIterable(rows)) for (const row of rows) void take(row)
-  else if (isAsyncIterable(rows)) return readStream(rows, signal, (row) => take(row) ?? yieldToLoop())
-  else throw invalidType(name, 'an iterable or an async iterable', rows)
+  else if (isAsyncIterable(rows)) {
+    if (transfer !== undefined) transfer.isStream = true
+    return readStream(rows, signal, (row) => take(row) ?? yieldToLoop())
+  } else throw invalidType(name, 'an iterable or an async iterable', rows)
+  transfer?.end()
   return undefined
+}
+
+export interface ForEachOptions {
+  readonly signal: AbortSignal | undefined
+  /** Takes the bytes of rows, if given. */
+  readonly transfer: RowTransfer | undefined
 }
 
 function isIterable(value: unknown): value is Iterable<unknown> {

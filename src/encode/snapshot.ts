@@ -8,11 +8,11 @@ import { forBoth } from '../capture/rules.ts'
 import type { SnapshotTape } from '../capture/tape.ts'
 import { OffloopError } from '../runtime/errors.ts'
 import {
-  MSGPACK_KEYS,
   readMsgpackOptions,
   readSpace,
   SIGNAL_KEYS,
   SNAPSHOT_KEYS,
+  SNAPSHOT_MSGPACK_KEYS,
   type EncodeOptions,
   type EncodeConfig,
   type MsgpackOptions,
@@ -27,7 +27,7 @@ export interface Snapshot extends Disposable {
   /** Bytes held until the snapshot is disposed of. */
   readonly byteLength: number
   json(options?: Pick<EncodeOptions, 'space' | 'newline' | 'sortKeys' | 'signal'>): Promise<Bytes>
-  msgpack(options?: MsgpackOptions): Promise<Bytes>
+  msgpack(options?: Omit<MsgpackOptions, 'transfer'>): Promise<Bytes>
   /** Returns the lower-case hex SHA-256 of `json({ sortKeys: true })`. */
   digest(options?: Cancellable): Promise<string>
 }
@@ -36,7 +36,7 @@ type JsonOptions = NonNullable<Parameters<Snapshot['json']>[0]>
 
 /** Takes a snapshot. `json()` uses `config` where a call gives no other options. */
 export function takeSnapshot(core: EncoderCore, value: unknown, config: EncodeConfig): Snapshot {
-  return new SnapshotHandle(core, core.keep(value, forBoth(config.rules)), config)
+  return new SnapshotHandle(core, core.keep(value, forBoth(config.rules), config.transfer), config)
 }
 
 class SnapshotHandle implements Snapshot {
@@ -59,8 +59,8 @@ class SnapshotHandle implements Snapshot {
     return await this.#json(copyOptions(options, SNAPSHOT_KEYS), 0)
   }
 
-  async msgpack(options: MsgpackOptions = {}): Promise<Bytes> {
-    const own = copyOptions(options, MSGPACK_KEYS)
+  async msgpack(options: Omit<MsgpackOptions, 'transfer'> = {}): Promise<Bytes> {
+    const own = copyOptions(options, SNAPSHOT_MSGPACK_KEYS)
     const signal = readSignal(own.signal)
     const printOptions = readMsgpackOptions(own)
     const kept = this.#open()

@@ -3,9 +3,11 @@
  * inputs are decoded on the JS thread, large ones in a task.
  */
 
-import { allocate, allocateNow, checkBytes, keeperOf, takeAll, utf8Of, type Bytes } from '../runtime/bytes.ts'
+import { allocate, allocateNow, checkBytes, giveBack, keeperOf, takeAll, utf8Of, type Bytes } from '../runtime/bytes.ts'
 import { invalidType, OffloopError, outOfRange } from '../runtime/errors.ts'
 import {
+  addTo,
+  bufferFrom,
   byteLengthOfText,
   execRegExp,
   isArray,
@@ -25,7 +27,6 @@ import {
   fillExpertsSync,
   InputBytes,
   isFailure,
-  NativeDtype,
   scanExperts,
   scanExpertsSync,
   unwrap,
@@ -119,20 +120,8 @@ const CONCAT_KEYS = tableOf({
   transfer: true,
   signal: true,
 })
-const DTYPES: Readonly<Record<string, NativeDtype>> = tableOf({
-  uint8: NativeDtype.Uint8,
-  uint16: NativeDtype.Uint16,
-  int8: NativeDtype.Int8,
-  int16: NativeDtype.Int16,
-  int32: NativeDtype.Int32,
-})
-const DTYPE_NAMES: Readonly<Record<NativeDtype, ExpertsDtype>> = {
-  [NativeDtype.Uint8]: 'uint8',
-  [NativeDtype.Uint16]: 'uint16',
-  [NativeDtype.Int8]: 'int8',
-  [NativeDtype.Int16]: 'int16',
-  [NativeDtype.Int32]: 'int32',
-}
+/** Numbers of the dtypes: indexes in `Dtype::ALL` of `crates/experts/src/dtype.rs`. */
+const DTYPES: Readonly<Record<string, number>> = tableOf({ uint8: 0, int8: 1, uint16: 2, int16: 3, int32: 4 })
 const OVERLAPS = tableOf({ earlier: false, later: true })
 const MIXES = tableOf({ throw: false, widen: true })
 const FILLS = tableOf({ throw: ExpertsFill.Throw, zero: ExpertsFill.Value, repeat: ExpertsFill.Repeat })
@@ -201,7 +190,7 @@ function readHints(name: string, { layers, topk, dtype, start }: ExpertsHints): 
   return {
     layers: readInteger(`${name}.layers`, layers, 0, most),
     topk: readInteger(`${name}.topk`, topk, 0, most),
-    dtype: choose<NativeDtype | undefined>(`${name}.dtype`, dtype, DTYPES, undefined),
+    dtype: choose<number | undefined>(`${name}.dtype`, dtype, DTYPES, undefined),
     start: readInteger(`${name}.start`, start, 0, most),
   }
 }
@@ -246,6 +235,7 @@ async function convert(inputs: TurnGatherer, { hints, signal, chain }: DecodeExp
   const { source } = inputs
   const turns = inputs.open(hints)
   const atOnce = inputs.textLength + inputs.bytesLength <= AT_ONCE
+  let data: Bytes | undefined
   try {
     inputs.gatherBytes()
     // While long text is copied, other code runs; inputs that are taken must not change then.
@@ -265,18 +255,28 @@ async function convert(inputs: TurnGatherer, { hints, signal, chain }: DecodeExp
     }
     if (layout === null) throw new OffloopError('ERR_OFFLOOP_INTERNAL', 'turns are not resolved after a scan')
     const { size, rows, layers, topk, dtype, start } = layout
-    const data = (atOnce ? allocateNow : allocate)(size)
+    data = (atOnce ? allocateNow : allocate)(size)
+    const memory = data
     inputs.take()
     unwrap(
       atOnce
-        ? fillExpertsSync(turns, source, data)
-        : await run((stop) => fillExperts(turns, source, data, stop), { signal }),
+        ? fillExpertsSync(turns, source, memory)
+        : await run((stop) => fillExperts(turns, source, memory, stop), { signal }),
     )
-    return { data, shape: [rows, layers, topk], dtype: DTYPE_NAMES[dtype], start }
+    return { data, shape: [rows, layers, topk], dtype: readDtype(dtype), start }
+  } catch (error) {
+    if (data !== undefined) giveBack(data)
+    throw error
   } finally {
     turns.clear()
     source.clear()
+    inputs.giveBack()
   }
+}
+
+function readDtype(dtype: string): ExpertsDtype {
+  // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- the addon wrote it
+  return dtype as ExpertsDtype
 }
 
 function readPlan(outcome: ExpertsLayout | Failure | null): ExpertsLayout | null {
@@ -316,6 +316,8 @@ class TurnGatherer {
   readonly #bytes: Uint8Array[] = []
   /** Turn of each of `#bytes`. */
   readonly #indexes: number[] = []
+  /** Memory that goes back when the call ends. */
+  readonly #memories: Bytes[] = []
   readonly #transfer: boolean
   #isTaken: boolean
 
@@ -398,7 +400,7 @@ class TurnGatherer {
       this.#setNumber(index, SHAPE + 1 + dimension, shape[dimension])
   }
 
-  #readDtype(dtype: unknown, index: number): NativeDtype {
+  #readDtype(dtype: unknown, index: number): number {
     const number = typeof dtype === 'string' ? DTYPES[dtype] : undefined
     if (number !== undefined) return number
     throw this.#malformed(
@@ -451,10 +453,23 @@ class TurnGatherer {
   take(): void {
     if (this.#isTaken) return
     this.#isTaken = true
+    const lengths = this.#bytes.map(lengthOf)
     const taken = takeAll(this.#bytes)
     const memories = this.#byTurn(taken)
-    this.#turns?.take(this.source, keeperOf(memories), memories)
-    for (let at = 0; at < taken.length; at += 1) if (taken[at] === null) this.#copy(at)
+    this.#turns?.take(this.source, keeperOf(memories), memories, this.#byTurn(lengths).map(Number))
+    for (let at = 0; at < taken.length; at += 1) {
+      const memory = taken[at] ?? null
+      if (memory === null) this.#copy(at)
+      else addTo(this.#memories, bufferFrom(memory))
+    }
+  }
+
+  /** Gives memory back that was taken. No task reads it any more. */
+  giveBack(): void {
+    for (let index = 0; index < this.#memories.length; index += 1) {
+      const memory = this.#memories[index]
+      if (memory !== undefined) giveBack(memory)
+    }
   }
 
   /** Returns one item for each turn. */
@@ -470,7 +485,7 @@ class TurnGatherer {
     for (let left = TEXT_TURN; this.#next < this.#texts.length && 0 < left;) {
       const { text = '', index = 0, isUtf8 = false } = this.#texts[this.#next] ?? {}
       const part = isUtf8 ? text : sliceString(text, this.#copied, this.#copied + TEXT_PART)
-      if (isUtf8) this.source.take(utf8Of(part, allocate))
+      if (isUtf8) this.#addMemory(utf8Of(part, allocate))
       else check(this.source.copyText(part))
       this.#copied += part.length
       left -= part.length
@@ -480,6 +495,11 @@ class TurnGatherer {
       this.#copied = 0
     }
     return this.#next === this.#texts.length
+  }
+
+  #addMemory(memory: Bytes): void {
+    this.source.take(memory)
+    addTo(this.#memories, memory)
   }
 
   #copy(at: number): void {

@@ -12,7 +12,7 @@
 import { subscribe } from 'node:diagnostics_channel'
 import type { Socket } from 'node:net'
 import { propertyOf } from '../runtime/intrinsics.ts'
-import { giveBack } from '../runtime/results.ts'
+import { releaseView } from '../runtime/results.ts'
 
 /** Bodies under way, by the very object that undici was given. */
 const bodies = new WeakMap<object, RequestMemory>()
@@ -49,7 +49,8 @@ export class RequestMemory {
   end(): void {
     if (this.#isLost || !this.#hasLeft()) return
     this.#isLost = true
-    giveBack(this.#bytes)
+    // Views that others may have, such as subscribers of diagnostics channels, become empty.
+    releaseView(this.#bytes)
   }
 
   #hasLeft(): boolean {

@@ -4,7 +4,14 @@ import { Writable } from 'node:stream'
 import { clearTimeout, setTimeout } from 'node:timers'
 import { callbackify } from 'node:util'
 import { OffloopError } from '../runtime/errors.ts'
-import { readRowConfig, ROW_KEYS, type EncodeOptions, type EncodeConfig } from '../encode/config.ts'
+import {
+  BYTES_KEYS,
+  readRowConfig,
+  readTransfer,
+  ROW_KEYS,
+  type EncodeOptions,
+  type EncodeConfig,
+} from '../encode/config.ts'
 import { closeLogFile, errorOf, LogFile, openLogFile, unwrap, type OpenLogInput } from '../runtime/native.ts'
 import {
   choose,
@@ -14,11 +21,12 @@ import {
   readInteger,
   tableOf,
   withoutPrototype,
+  type BytesInput,
 } from '../runtime/options.ts'
 import { run } from '../runtime/pool.ts'
 import { EncoderCore } from '../encode/encoder-core.ts'
 import { Queue } from '../runtime/queue.ts'
-import { forEachRow } from '../encode/row-buffer.ts'
+import { forEachRow, RowTransfer } from '../encode/row-buffer.ts'
 import { MOST_MODE, readDurability, type Durability } from './durability.ts'
 import { Gate } from './gate.ts'
 import { NOTHING_WRITTEN, RowGroup, type GroupOutcome, type RowWaiter } from './group.ts'
@@ -41,7 +49,7 @@ export interface JsonlOptions {
   readonly maxQueuedBytes?: number | undefined
   /** Mode of a new file. @default 0o666 less the umask */
   readonly mode?: number | undefined
-  readonly encode?: Omit<EncodeOptions, 'signal' | 'space' | 'newline'> | undefined
+  readonly encode?: Omit<EncodeOptions, 'signal' | 'space' | 'newline' | 'transfer'> | undefined
 }
 
 export interface JsonlFile extends AsyncDisposable {
@@ -49,10 +57,11 @@ export interface JsonlFile extends AsyncDisposable {
   /** Report of the repair on opening. */
   readonly repaired: RepairReport
   /** Resolves when the row has survived what `durability` says. A row that cannot be encoded rejects alone and writes nothing. Rows land whole and in call order. */
-  append(row: unknown): Promise<{ readonly offset: number; readonly length: number }>
+  append(row: unknown, options?: BytesInput): Promise<{ readonly offset: number; readonly length: number }>
   /** Appends many rows. Bad rows are reported, the others land. */
   appendMany(
     rows: Iterable<unknown> | AsyncIterable<unknown>,
+    options?: BytesInput,
   ): Promise<{ readonly written: number; readonly bad: readonly { readonly index: number; readonly error: unknown }[] }>
   /** Resolves when everything appended before it is durable; with durability 'none' it syncs. */
   flush(): Promise<void>
@@ -175,19 +184,22 @@ class RowLog implements JsonlFile {
     this.#config = config
   }
 
-  append(row: unknown): Promise<{ readonly offset: number; readonly length: number }> {
+  append(row: unknown, options?: BytesInput): Promise<{ readonly offset: number; readonly length: number }> {
     return new Promise((resolve, reject) => {
-      this.#add(row, { written: (offset, length) => resolve({ offset, length }), failed: reject })
+      const transfer = readRowTransfer(options)
+      if (transfer !== undefined) transfer.isStream = true
+      this.#add(row, { written: (offset, length) => resolve({ offset, length }), failed: reject }, transfer)
     })
   }
 
-  async appendMany(rows: Iterable<unknown> | AsyncIterable<unknown>): Promise<TallyResult> {
+  async appendMany(rows: Iterable<unknown> | AsyncIterable<unknown>, options?: BytesInput): Promise<TallyResult> {
+    const transfer = readRowTransfer(options)
     this.#check()
     const tally = new Tally()
     try {
-      await forEachRow('rows', rows, undefined, (row) => {
+      await forEachRow('rows', rows, { signal: undefined, transfer }, (row) => {
         this.#check()
-        tally.add(() => this.#add(row, tally))
+        tally.add(() => this.#add(row, tally, transfer))
         return this.#waitForRoom()
       })
     } catch (error) {
@@ -263,20 +275,20 @@ class RowLog implements JsonlFile {
     return new OffloopError('ERR_OFFLOOP_POISONED', message, { path: this.path, cause: this.#failure?.cause })
   }
 
-  #add(row: unknown, waiter: RowWaiter): void {
+  #add(row: unknown, waiter: RowWaiter, transfer?: RowTransfer): void {
     this.#check()
     const group = this.#openGroup()
     const before = group.rowBuffer.size
-    this.#capture(group, row)
+    this.#capture(group, row, transfer)
     group.waiters.push(waiter)
     this.#queuedBytes += group.rowBuffer.size - before
     this.#schedule(group)
   }
 
-  #capture({ rowBuffer }: RowGroup, row: unknown): void {
+  #capture({ rowBuffer }: RowGroup, row: unknown, transfer: RowTransfer | undefined): void {
     this.#captures += 1
     try {
-      rowBuffer.add(row)
+      rowBuffer.add(row, undefined, transfer)
     } catch (error) {
       // Rows that the code of this row appended wait to be written.
       this.#hasten()
@@ -390,6 +402,11 @@ class RowLog implements JsonlFile {
 const callWhenSettled = callbackify((wait: Promise<void>) => wait)
 
 /** Returns an Error for any value: streams fail with Errors only. */
+function readRowTransfer(options: BytesInput | undefined): RowTransfer | undefined {
+  if (options === undefined) return undefined
+  return readTransfer(copyOptions(options, BYTES_KEYS).transfer) ? new RowTransfer() : undefined
+}
+
 function asError(error: unknown): Error {
   return error instanceof Error ? error : new Error('a row could not be appended', { cause: error })
 }

@@ -7,6 +7,7 @@ import { isArray, keysOf, parseJson, partOf, stringifyJson } from '../runtime/in
 import { copyRows, nextRows, RowsReader, unwrap } from '../runtime/native.ts'
 import {
   copyOptions,
+  readBoolean,
   readInteger,
   readListener,
   readSignal,
@@ -15,6 +16,7 @@ import {
   type Cancellable,
 } from '../runtime/options.ts'
 import { run } from '../runtime/pool.ts'
+import { releaseView } from '../runtime/results.ts'
 import { readPath } from './path.ts'
 import type { BadRow, BadRowCause } from './repair.ts'
 
@@ -51,7 +53,11 @@ export interface ReadOptions extends Cancellable {
     | undefined
 }
 
-type AnyOptions = ReadOptions & { readonly fields?: readonly string[]; readonly as?: 'value' }
+type AnyOptions = ReadOptions & {
+  readonly fields?: readonly string[]
+  readonly as?: 'value'
+  readonly reuse?: boolean | undefined
+}
 type AnyRow = RowWithBytes | RowWithValue<unknown> | RowWithFields<string>
 
 const KEYS = tableOf({
@@ -61,6 +67,7 @@ const KEYS = tableOf({
   onProgress: true,
   fields: true,
   as: true,
+  reuse: true,
   signal: true,
 })
 
@@ -73,6 +80,7 @@ const BATCH_BYTES = { fields: 16 * 1024 * 1024, bytes: 512 * 1024, value: 256 * 
 /**
  * Batches of rows of a file. Memory stays bounded by the batch, whatever the size; leaving the loop closes the file.
  * It never throws: a wrong argument rejects the first `next()`.
+ * A batch may be reused: with `reuse: true` its bytes are valid until the next batch is asked for, and V8 allocates nothing for them.
  * `fields`: values picked by JSON Pointer, off the JS thread; the rest of the row never becomes JS. `as: 'value'`: parsed rows.
  */
 export function readJsonl<const P extends string>(
@@ -83,7 +91,10 @@ export function readJsonl<T = unknown>(
   path: string | URL,
   options: ReadOptions & { readonly as: 'value' },
 ): AsyncIterable<readonly RowWithValue<T>[]>
-export function readJsonl(path: string | URL, options?: ReadOptions): AsyncIterable<readonly RowWithBytes[]>
+export function readJsonl(
+  path: string | URL,
+  options?: ReadOptions & { readonly reuse?: boolean | undefined },
+): AsyncIterable<readonly RowWithBytes[]>
 export function readJsonl(path: string | URL, options: AnyOptions = {}): AsyncIterable<readonly AnyRow[]> {
   const readConfig = attempt(() => readReadConfig(path, options))
   return { [Symbol.asyncIterator]: () => batches(readConfig) }
@@ -107,6 +118,8 @@ interface ReadConfig {
   readonly last: number | undefined
   readonly kind: keyof typeof BATCH_BYTES
   readonly fields: readonly string[]
+  /** Whether the memory of a batch is used again for later ones. */
+  readonly reuses: boolean
   /** Makes rows from the columns of offsets, lengths and values. */
   readonly build: (...columns: readonly unknown[]) => readonly RowWithFields<string>[]
   readonly onBadRow: 'skip' | 'throw' | ((bad: BadRow) => void)
@@ -116,11 +129,15 @@ interface ReadConfig {
 
 function readReadConfig(path: unknown, options: AnyOptions): ReadConfig {
   const name = readPath(path)
-  const { from, last, onBadRow = 'skip', onProgress, fields, as, signal } = copyOptions(options, KEYS)
+  const { from, last, onBadRow = 'skip', onProgress, fields, as, reuse, signal } = copyOptions(options, KEYS)
   if (as !== undefined && as !== 'value') throw invalidValue('options.as', "must be 'value'", as)
   if (as !== undefined && fields !== undefined) throw invalidValue('options.as', 'goes without fields', as)
   if (typeof onBadRow !== 'function' && onBadRow !== 'skip' && onBadRow !== 'throw') {
     throw invalidValue('options.onBadRow', "must be 'skip', 'throw' or a function", onBadRow)
+  }
+  const reuses = readBoolean('options.reuse', reuse, false)
+  if (reuses && (as !== undefined || fields !== undefined)) {
+    throw invalidValue('options.reuse', 'is for rows as bytes, without fields and as', reuse)
   }
   const pointers = fields === undefined ? [''] : readFields(fields)
   return {
@@ -129,6 +146,7 @@ function readReadConfig(path: unknown, options: AnyOptions): ReadConfig {
     last: readInteger('options.last', last, 0, Number.MAX_SAFE_INTEGER),
     kind: fields === undefined ? (as ?? 'bytes') : 'fields',
     fields: pointers,
+    reuses,
     build: compileRows(pointers),
     onBadRow,
     onProgress: readListener('options.onProgress', onProgress),
@@ -172,7 +190,7 @@ async function* batches(readConfig: () => ReadConfig): AsyncGenerator<readonly A
       if (text === '') return
       const batch = readBatch(text)
       // oxlint-disable-next-line no-await-in-loop -- the batch must be copied before the next one is read
-      const rows = await rowsOf(batch, config, reader)
+      const { rows, memories } = await rowsOf(batch, config, reader)
       const [first] = batch.bad
       const isOver = onBadRow === 'throw' && first !== undefined
       // Good rows before the bad row are yielded first.
@@ -181,7 +199,11 @@ async function* batches(readConfig: () => ReadConfig): AsyncGenerator<readonly A
       counts.rows += good.length
       counts.badRows += batch.bad.length
       onProgress?.({ bytes: batch.at, total: batch.size, ...counts })
-      if (good.length !== 0) yield good
+      try {
+        if (good.length !== 0) yield good
+      } finally {
+        if (config.reuses) for (const memory of memories) releaseView(memory)
+      }
       if (isOver) throw corrupt(config.path, first)
     }
   } finally {
@@ -242,7 +264,7 @@ async function rowsOf(
   { columns, sizes }: RowBatch,
   config: ReadConfig,
   reader: RowsReader,
-): Promise<readonly AnyRow[]> {
+): Promise<{ readonly rows: readonly AnyRow[]; readonly memories: readonly Bytes[] }> {
   const { kind, signal } = config
   // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- the addon writes numbers to these columns
   const [offsets = [], lengths = []] = columns as readonly (readonly number[])[]
@@ -251,16 +273,18 @@ async function rowsOf(
     unwrap(await run((stop) => copyRows(reader, memories, stop), { lane: 'files', signal, first: true }))
     // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- the addon writes numbers to these columns
     const [indexes = [], starts = []] = columns.slice(FIELDS) as readonly (readonly number[])[]
-    return offsets.map((offset, row): RowWithBytes => {
+    const rows = offsets.map((offset, row): RowWithBytes => {
       const [length = 0, start = 0] = [lengths[row], starts[row]]
       return { offset, length, bytes: partOf(memories[indexes[row] ?? 0] ?? allocate(0), start, start + length) }
     })
+    return { rows, memories }
   }
   const values = columns.slice(FIELDS)
   if (kind === 'value') {
-    return offsets.map((offset, row) => ({ offset, length: lengths[row] ?? 0, value: values[0]?.[row] }))
+    const rows = offsets.map((offset, row) => ({ offset, length: lengths[row] ?? 0, value: values[0]?.[row] }))
+    return { rows, memories: [] }
   }
-  return config.build(offsets, lengths, values)
+  return { rows: config.build(offsets, lengths, values), memories: [] }
 }
 
 /** Compiles a function that makes rows from columns. With the keys in its code it takes a tenth of the time of a loop over keys. */

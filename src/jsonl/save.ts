@@ -1,13 +1,14 @@
 /** Saves whole files so that a crash leaves either the old one or the new one. The JS thread captures values, tasks write. */
 
-import { checkBytes, gatherBytes, sourceOf } from '../runtime/bytes.ts'
+import { checkBytes, gatherBytes } from '../runtime/bytes.ts'
 import { invalidValue } from '../runtime/errors.ts'
 import {
+  ENCODER_KEYS,
   MSGPACK_CONFIG,
   readEncodeConfig,
   readRowConfig,
+  readTransfer,
   ROW_KEYS,
-  SYNC_KEYS,
   type EncodeOptions,
   type EncodeConfig,
 } from '../encode/config.ts'
@@ -19,15 +20,16 @@ import {
   readSignal,
   tableOf,
   withoutPrototype,
+  type BytesInput,
   type Cancellable,
 } from '../runtime/options.ts'
 import { run } from '../runtime/pool.ts'
 import { EncoderCore, shared } from '../encode/encoder-core.ts'
-import { forEachRow, type RowBuffer } from '../encode/row-buffer.ts'
+import { forEachRow, RowTransfer, type ForEachOptions, type RowBuffer } from '../encode/row-buffer.ts'
 import { MOST_MODE, readDurability, type Durability } from './durability.ts'
 import { readPath } from './path.ts'
 
-export interface SaveOptions extends Cancellable {
+export interface SaveOptions extends Cancellable, BytesInput {
   /** 'jsonl' takes an iterable or async iterable of rows, 'bytes' a Uint8Array. @default 'json' */
   readonly format?: 'json' | 'jsonl' | 'msgpack' | 'bytes' | undefined
   /** @default 'full' */
@@ -35,7 +37,7 @@ export interface SaveOptions extends Cancellable {
   /** Mode of the file, less the umask. @default the mode of the file it replaces, else 0o666 */
   readonly mode?: number | undefined
   /** For the formats 'json' and, without `space` and `newline`, 'jsonl'. */
-  readonly encode?: Omit<EncodeOptions, 'signal'> | undefined
+  readonly encode?: Omit<EncodeOptions, 'signal' | 'transfer'> | undefined
 }
 
 /**
@@ -54,39 +56,55 @@ export async function saveFile(
   const durability = readDurability(own.durability, 'full')
   const mode = readInteger('options.mode', own.mode, 0, MOST_MODE)
   const signal = readSignal(own.signal)
-  return { bytes: await save(new SavedFile(name, mode, durability), value, own.encode, signal) }
+  const config: SaveConfig = { encode: own.encode, transfer: readTransfer(own.transfer), signal }
+  return { bytes: await save(new SavedFile(name, mode, durability), value, config) }
 }
 
-const KEYS = tableOf({ format: true, durability: true, mode: true, encode: true, signal: true })
+const KEYS = tableOf({
+  format: true,
+  durability: true,
+  mode: true,
+  encode: true,
+  transfer: true,
+  signal: true,
+})
 
-type Save = (
-  file: SavedFile,
-  value: unknown,
-  encode: SaveOptions['encode'],
-  signal: AbortSignal | undefined,
-) => Promise<number>
-
-const saveJson: Save = (file, value, encode = {}, signal) => {
-  return saveValue(file, value, readEncodeConfig(copyOptions(encode, SYNC_KEYS, 'options.encode')), signal)
+/** Resolved options that depend on the format. */
+interface SaveConfig {
+  readonly encode: SaveOptions['encode']
+  readonly transfer: boolean
+  readonly signal: AbortSignal | undefined
 }
 
-const saveMsgpack: Save = (file, value, encode, signal) => {
+type Save = (file: SavedFile, value: unknown, config: SaveConfig) => Promise<number>
+
+const saveJson: Save = (file, value, { encode = {}, transfer, signal }) => {
+  const config = readEncodeConfig(copyOptions(encode, ENCODER_KEYS, 'options.encode'))
+  return saveValue(file, value, { ...config, transfer }, signal)
+}
+
+const saveMsgpack: Save = (file, value, { encode, transfer, signal }) => {
   refuse(encode)
-  return saveValue(file, value, MSGPACK_CONFIG, signal)
+  return saveValue(file, value, { ...MSGPACK_CONFIG, transfer }, signal)
 }
 
-const saveGivenBytes: Save = async (file, value, encode, signal) => {
+const saveGivenBytes: Save = async (file, value, { encode, transfer, signal }) => {
   refuse(encode)
-  const source = sourceOf(gatherBytes(checkBytes('value', value), false))
-  file.end()
-  return unwrap(await run((stop) => saveBytes(file, source, stop), { lane: 'files', signal }))
-}
-
-const saveRows: Save = async (file, value, encode = {}, signal) => {
-  const config = readRowConfig(copyOptions(encode, ROW_KEYS, 'options.encode'))
-  const rows = new RowSaver(file, config, signal)
+  const input = gatherBytes(checkBytes('value', value), transfer)
   try {
-    await forEachRow('value', value, signal, (row) => rows.add(row))
+    file.end()
+    return unwrap(await run((stop) => saveBytes(file, input.source, stop), { lane: 'files', signal }))
+  } finally {
+    input.end()
+  }
+}
+
+const saveRows: Save = async (file, value, { encode = {}, transfer: isTaken, signal }) => {
+  const config = readRowConfig(copyOptions(encode, ROW_KEYS, 'options.encode'))
+  const transfer = isTaken ? new RowTransfer() : undefined
+  const rows = new RowSaver(file, config, { transfer, signal })
+  try {
+    await forEachRow('value', value, { transfer, signal }, (row) => rows.add(row))
     return await rows.end()
   } catch (error) {
     await rows.drop()
@@ -134,23 +152,23 @@ const WRITE_BYTES = 4 << 20
 class RowSaver {
   readonly #file: SavedFile
   readonly #config: EncodeConfig
-  readonly #signal: AbortSignal | undefined
+  readonly #options: ForEachOptions
   readonly #core = new EncoderCore()
   #rowBuffer: RowBuffer
   #rows = 0
   /** Settles when all rows before those of `#rowBuffer` are written. */
   #written: Promise<unknown> = Promise.resolve()
 
-  constructor(file: SavedFile, config: EncodeConfig, signal: AbortSignal | undefined) {
+  constructor(file: SavedFile, config: EncodeConfig, options: ForEachOptions) {
     this.#file = file
     this.#config = config
-    this.#signal = signal
+    this.#options = options
     this.#rowBuffer = this.#core.open(config)
   }
 
   /** Captures a row. Returns a promise to wait for when much is captured: the write before the one that this row starts. */
   add(row: unknown): Promise<unknown> | undefined {
-    this.#rowBuffer.add(row, this.#rows)
+    this.#rowBuffer.add(row, this.#rows, this.#options.transfer)
     this.#rows += 1
     if (this.#rowBuffer.size < WRITE_BYTES) return undefined
     const before = this.#written
@@ -167,7 +185,7 @@ class RowSaver {
 
   #push(): Promise<number> {
     const rowBuffer = this.#rowBuffer
-    const written = this.#written.then(() => write(this.#file, rowBuffer, undefined, this.#signal))
+    const written = this.#written.then(() => write(this.#file, rowBuffer, undefined, this.#options.signal))
     // Adding later rows, or ending the file, rejects with the error.
     written.catch(() => undefined)
     this.#written = written

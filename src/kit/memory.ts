@@ -3,7 +3,8 @@
 import { clearInterval, setInterval } from 'node:timers'
 import { trimHeap, unwrap } from '../runtime/native.ts'
 import { copyOptions, MAX_DELAY_MS, readInteger, tableOf } from '../runtime/options.ts'
-import { releaseAll, run } from '../runtime/pool.ts'
+import { releaseIdleFor } from '../runtime/idle.ts'
+import { run } from '../runtime/pool.ts'
 import { warn } from './warn.ts'
 
 const KEYS = tableOf({ everyMs: true })
@@ -25,7 +26,7 @@ export async function trimMemory(): Promise<{
   readonly rssAfter: number
 }> {
   const rssBefore = process.memoryUsage.rss()
-  releaseAll()
+  releaseIdleFor(0)
   const trimmed = unwrap(await run(() => trimHeap()))
   return { trimmed, rssBefore, rssAfter: process.memoryUsage.rss() }
 }

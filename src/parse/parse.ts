@@ -9,14 +9,17 @@ import {
   checkBytes,
   gather,
   gatherBytes,
-  sourceOf,
+  giveBack,
+  makeMemory,
+  resultOf,
   type Body,
   type Bytes,
-  type Input,
+  Input,
 } from '../runtime/bytes.ts'
 import { pointerOf } from '../capture/pointer.ts'
 import { invalidType, invalidValue, OffloopError } from '../runtime/errors.ts'
 import {
+  addTo,
   bufferOf,
   isArrayBuffer,
   isUint8Array,
@@ -25,7 +28,6 @@ import {
   lengthOf,
   parseJson,
   partOf,
-  toLatin1,
   toUtf8,
 } from '../runtime/intrinsics.ts'
 import { readLiftHints, type ExpertsDtype, type ExpertsHints, type RoutedExperts } from '../experts/experts.ts'
@@ -124,11 +126,8 @@ export async function parse<T = unknown>(body: Body, options?: ParseOptions): Pr
     // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- the caller names the type
     return small as T
   }
-  const parts = await takeApart(body, config)
-  // JSON.parse of a long rest blocks the event loop: each body waits for its own turn.
-  if (AT_ONCE < lengthOf(parts.json)) await ownTurn()
   // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- the caller names the type
-  return join(parts) as T
+  return join(await takeApart(body, config, restText)) as T
 }
 
 /** Like `parse`, for programs that forward bodies or parse them elsewhere. */
@@ -139,7 +138,7 @@ export async function split(
   const own = copyOptions(options, PARSE_KEYS)
   const config = readConfig(own)
   if (own.lift === undefined) throw invalidType('options.lift', 'of type object', undefined)
-  return splitResultOf(await takeApart(body, config))
+  return splitResultOf(await takeApart(body, config, restBytes))
 }
 
 /** Options of a body that is gathered elsewhere, resolved before the body is there. */
@@ -155,28 +154,25 @@ export function planInput(options: Omit<ParseOptions, 'transfer'>): InputPlan {
 }
 
 /** Parses a body that was gathered elsewhere. The tasks give its memory back. */
-export async function parseInput(
-  source: InputBytes,
-  { config, lifts }: InputPlan,
-  signal?: AbortSignal,
-): Promise<unknown> {
-  const isSmall = source.length <= AT_ONCE
-  const parts = await takeApartFrom(lifts, { source, taken: undefined }, { ...config, signal }, isSmall)
-  if (!isSmall && AT_ONCE < lengthOf(parts.json)) await ownTurn()
-  return join(parts)
+export async function parseInput(source: InputBytes, plan: InputPlan, signal?: AbortSignal): Promise<unknown> {
+  return join(await takeInputApart(source, plan, restText, signal))
 }
 
 /** Like `parseInput`, for `split`. */
-export async function splitInput(
-  source: InputBytes,
-  { config, lifts }: InputPlan,
-  signal?: AbortSignal,
-): Promise<SplitResult> {
-  const isSmall = source.length <= AT_ONCE
-  return splitResultOf(await takeApartFrom(lifts, { source, taken: undefined }, { ...config, signal }, isSmall))
+export async function splitInput(source: InputBytes, plan: InputPlan, signal?: AbortSignal): Promise<SplitResult> {
+  return splitResultOf(await takeInputApart(source, plan, restBytes, signal))
 }
 
-function splitResultOf({ json, values }: BodyParts): SplitResult {
+async function takeInputApart<R>(
+  source: InputBytes,
+  { config, lifts }: InputPlan,
+  form: RestForm<R>,
+  signal: AbortSignal | undefined,
+): Promise<BodyParts<R>> {
+  return await takeApartFrom(lifts, new Input(source), { ...config, signal }, form, source.length <= AT_ONCE)
+}
+
+function splitResultOf({ rest: json, values }: BodyParts<Bytes>): SplitResult {
   return { json, lifted: values.map(({ path, value }) => ({ pointer: pointerOf(path), value })) }
 }
 
@@ -241,10 +237,35 @@ interface LiftedValue {
 }
 
 /** The rest of a body and the values that were lifted out of it. */
-interface BodyParts {
-  readonly json: Bytes
-  readonly isAscii: boolean
+interface BodyParts<R> {
+  readonly rest: R
   readonly values: readonly LiftedValue[]
+}
+
+/** Form of the rest: a string that is made natively, or bytes. */
+interface RestForm<R> {
+  allocate(size: number, make: (size: number) => Bytes): Bytes | null
+  read(memory: Bytes | null, scanned: ScannedBody, size: number): R | Promise<R>
+}
+
+const restBytes: RestForm<Bytes> = {
+  allocate: (size, make) => make(size),
+  read: (memory) => memory ?? allocate(0),
+}
+
+const restText: RestForm<string> = {
+  allocate: () => null,
+  read(_memory, scanned, size) {
+    // JSON.parse of a long rest blocks the event loop: each body waits for its own turn.
+    return size <= AT_ONCE ? takeRest(scanned, size) : ownTurn().then(() => takeRest(scanned, size))
+  },
+}
+
+function takeRest(scanned: ScannedBody, size: number): string {
+  const text = scanned.takeRest()
+  if (text !== null) return text
+  const message = `what is left of the body, ${size} bytes, is longer than a string can be`
+  throw new OffloopError('ERR_OFFLOOP_TOO_LARGE', message)
 }
 
 /** Parses a small body without the addon. Returns undefined where the addon must parse it, or say what is invalid. */
@@ -262,15 +283,15 @@ function parseSmall(body: unknown, { pointers, kinds, transfer, signal }: ParseC
   }
 }
 
-async function takeApart(body: unknown, config: ParseConfig): Promise<BodyParts> {
+async function takeApart<R>(body: unknown, config: ParseConfig, form: RestForm<R>): Promise<BodyParts<R>> {
   const { transfer, signal } = config
   const lifts = compile(config)
   if (!transfer && isUint8Array(body) && lengthOf(body) <= AT_ONCE) {
     signal?.throwIfAborted()
-    return await takeApartFrom(lifts, gatherBytes(checkBytes('body', body), false), config, true)
+    return await takeApartFrom(lifts, gatherBytes(checkBytes('body', body), false), config, form, true)
   }
   const input = gather('body', body, config, () => allocate(0))
-  return await takeApartFrom(lifts, input instanceof Promise ? await input : input, config, false)
+  return await takeApartFrom(lifts, input instanceof Promise ? await input : input, config, form, false)
 }
 
 function compile({ pointers, kinds, hints, keepsMismatches }: ParseConfig): LiftPointers {
@@ -282,15 +303,18 @@ function compile({ pointers, kinds, hints, keepsMismatches }: ParseConfig): Lift
   throw invalidValue(`options.lift['${pointer}']`, `is no JSON Pointer: it ${reason}`, pointer)
 }
 
-async function takeApartFrom(
+async function takeApartFrom<R>(
   lifts: LiftPointers,
   input: Input,
   config: ParseConfig,
+  form: RestForm<R>,
   atOnce: boolean,
-): Promise<BodyParts> {
+): Promise<BodyParts<R>> {
   const { signal } = config
-  const source = sourceOf(input)
+  const { source, taken } = input
   const make = atOnce ? allocateNow : allocate
+  const memories: Bytes[] = []
+  let rest: Bytes | null = null
   let scanned: ScannedBody | undefined
   try {
     const body = unwrap(
@@ -298,23 +322,33 @@ async function takeApartFrom(
     )
     scanned = body
     const plan = readPlan(body)
-    const json = make(plan.restSize)
-    const memories = plan.sizes.map(make)
+    rest = form.allocate(plan.restSize, make)
+    makeMemories(memories, plan.sizes, make)
+    const memory = rest
     const filled = unwrap(
       atOnce
-        ? fillBodySync(body, json, memories)
-        : await run((stop) => fillBody(body, json, memories, stop), { signal, first: true }),
+        ? fillBodySync(body, memory, memories)
+        : await run((stop) => fillBody(body, memory, memories, stop), { signal, first: true }),
     )
-    // A large value may be in the memory of the body.
-    const all = input.taken === undefined ? memories : memories.concat(input.taken)
-    const { isAscii, lengths } = readFilled(filled)
-    return { json, isAscii, values: gathered(plan, lengths, all, config) }
+    // A large value may be in the memory of the body: its index is one more than the last one of the others.
+    const inPlace = plan.lifts.some((lift) => lift[2] === memories.length) ? taken : undefined
+    const all = inPlace === undefined ? memories : [...memories, inPlace]
+    const values = gathered(plan, readLengths(filled), all, config)
+    input.end(inPlace)
+    return { rest: await form.read(rest, body, plan.restSize), values }
   } catch (error) {
     // A task that began has taken what these hold.
-    source.clear()
+    input.end()
     scanned?.clear()
+    for (const memory of memories) giveBack(memory)
+    if (rest !== null) giveBack(rest)
     throw error
   }
+}
+
+/** Makes the memory of values. Small ones share the first, which never comes back. */
+function makeMemories(memories: Bytes[], sizes: readonly number[], make: (size: number) => Bytes): void {
+  for (const size of sizes) addTo(memories, memories.length === 0 ? makeMemory(size) : make(size))
 }
 
 interface LiftPlan {
@@ -341,10 +375,9 @@ function readPlan(scanned: ScannedBody): LiftPlan {
   return { restSize, sizes, lifts }
 }
 
-function readFilled(filled: string): { readonly isAscii: boolean; readonly lengths: readonly number[] } {
+function readLengths(filled: string): readonly number[] {
   // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- the addon wrote it
-  const [isAscii, lengths] = parseJson(filled) as [boolean, number[]]
-  return { isAscii, lengths }
+  return parseJson(filled) as number[]
 }
 
 function gathered(
@@ -358,7 +391,7 @@ function gathered(
     const length = lengths[index] ?? 0
     const kind = kinds[pointer]
     if (kind !== 'experts') return { path, value: valueOf(kind, bytes, from, length) }
-    return { path, value: { data: partOf(bytes, from, from + length), shape, dtype, start } }
+    return { path, value: { data: partIn(bytes, from, length), shape, dtype, start } }
   })
 }
 
@@ -382,13 +415,17 @@ function valueOf(
     case 'float64':
       return new Float64Array(buffer, offset, length / 8)
     default:
-      return partOf(memory, start, start + length)
+      return partIn(memory, start, length)
   }
 }
 
+function partIn(memory: Bytes, start: number, length: number): Bytes {
+  return start === 0 ? resultOf(memory, length) : partOf(memory, start, start + length)
+}
+
 /** Parses the rest and puts the lifted values in their places. */
-function join({ json, isAscii, values }: BodyParts): unknown {
-  const root: unknown = parseJson(textOf(json, isAscii))
+function join({ rest, values }: BodyParts<string>): unknown {
+  const root: unknown = parseJson(rest)
   for (const { path, value } of values) {
     if (path.length === 0) return value
     // oxlint-disable-next-line typescript/no-explicit-any, typescript/no-unsafe-type-assertion -- the path leads through containers of the rest
@@ -397,13 +434,4 @@ function join({ json, isAscii, values }: BodyParts): unknown {
     container[path[path.length - 1] ?? ''] = value
   }
   return root
-}
-
-function textOf(json: Bytes, isAscii: boolean): string {
-  try {
-    return isAscii ? toLatin1(json) : toUtf8(json)
-  } catch (cause) {
-    const message = `what is left of the body, ${lengthOf(json)} bytes, is longer than a string can be`
-    throw new OffloopError('ERR_OFFLOOP_TOO_LARGE', message, { cause })
-  }
 }

@@ -3,47 +3,79 @@
  * the memory of results, and nobody else can reach it. Every noun calls it.
  */
 
-import { invalidType, invalidValue, OffloopError } from './errors.ts'
+import { invalidType, invalidValue } from './errors.ts'
 import {
   allocUnsafe,
-  allocUnsafeSlow,
   bufferFrom,
   bufferOf,
   byteLengthOfText,
   clone,
   defineProperty,
+  addTo,
+  clearFrom,
   isArrayBuffer,
   isReadable,
-  isResizable,
   isUint8Array,
   leastOf,
   lengthOf,
-  offsetOf,
   partOf,
   propertyOf,
   sizeOf,
   writeUtf8,
 } from './intrinsics.ts'
 import { check, InputBytes } from './native.ts'
+import {
+  giveBack,
+  makeMemory,
+  makeResult,
+  noteResult,
+  OWN_BUFFER,
+  renewed,
+  takeableOf,
+  takeBuffer,
+  type Bytes,
+} from './results.ts'
 import { yieldToLoop } from './yield.ts'
 import { isStream, readStream } from './stream.ts'
 
-/** A byte result. Accepted by fetch, Blob, fs and streams. */
-export type Bytes = Buffer<ArrayBuffer>
+export { giveBack, makeMemory, OWN_BUFFER, type Bytes } from './results.ts'
 
 /** A body as it comes: whole, in chunks, or as a stream (`response.body`). Chunks are copied into recycled memory as they arrive; nothing is joined on the JS thread. */
 export type Body = Uint8Array | ArrayBuffer | readonly Uint8Array[] | AsyncIterable<Uint8Array>
 
-/** Least size of a result that has an ArrayBuffer of its own, which can be transferred. */
-const OWN_BUFFER = 64 * 1024
+/** An input for a task: bytes gathered natively, or one piece of memory that was taken from the caller. */
+export class Input {
+  /** Bytes for a task that writes elsewhere. */
+  readonly source: InputBytes
+  /** The whole input, if it was taken in one piece: a task may write to it. */
+  readonly taken: Bytes | undefined
+  /** Memory of the result, where it had to be allocated before anything was taken. */
+  readonly out: Bytes | undefined
+  /** Pieces that were taken. */
+  readonly #pieces: Bytes[] = []
 
-/**
- * An input for a task: bytes gathered natively, or one piece of memory that was taken from the caller. `out` is the
- * memory of the result, where it had to be allocated before anything was taken.
- */
-export type Input =
-  | { readonly source: InputBytes; readonly taken: undefined; readonly out?: Bytes }
-  | { readonly source: undefined; readonly taken: Bytes; readonly out?: undefined }
+  constructor(source: InputBytes, taken?: Bytes, out?: Bytes) {
+    this.source = source
+    this.taken = taken
+    this.out = out
+    if (taken !== undefined) this.addTaken(taken)
+  }
+
+  addTaken(taken: Bytes): void {
+    this.source.take(taken)
+    addTo(this.#pieces, taken)
+  }
+
+  /** Ends the input once no task reads it. All memory but that of the result goes back. */
+  end(result?: Bytes): void {
+    this.source.clear()
+    for (let index = 0; index < this.#pieces.length; index += 1) {
+      const piece = this.#pieces[index]
+      if (piece !== undefined && piece !== result) giveBack(piece)
+    }
+    this.#pieces.length = 0
+  }
+}
 
 export interface GatherOptions {
   readonly transfer: boolean
@@ -87,29 +119,25 @@ export function gather(
 
 /** Gathers one piece of bytes. */
 export function gatherBytes(bytes: Uint8Array, transfer: boolean): Input {
-  const taken = transfer ? take(bytes) : undefined
-  if (taken !== undefined) return { source: undefined, taken }
-  const source = new InputBytes()
-  check(source.copy(bytes))
-  return { source, taken: undefined }
+  const input = new Input(new InputBytes(), transfer ? take(bytes) : undefined)
+  if (input.taken === undefined) check(input.source.copy(bytes))
+  return input
 }
 
-/** Returns the input for a task that writes elsewhere. */
-export function sourceOf({ source, taken }: Input): InputBytes {
-  if (source !== undefined) return source
-  const whole = new InputBytes()
-  whole.take(taken)
-  return whole
-}
-
-/** Allocates memory for a result that a task fills. Nobody reaches it before the promise resolves. */
+/**
+ * Allocates memory for a result that a task fills. Nobody reaches it before the promise resolves. The task clears what
+ * lies behind it.
+ */
 export function allocate(size: number): Bytes {
-  return allocated(size, allocUnsafeSlow)
+  return size < OWN_BUFFER ? makeMemory(size) : makeResult(size)
 }
 
 /** Allocates memory for a result that is filled at once. Small results share Node's pool. */
 export function allocateNow(size: number): Bytes {
-  return allocated(size, size < OWN_BUFFER ? allocUnsafe : allocUnsafeSlow)
+  if (size < OWN_BUFFER) return allocUnsafe(size)
+  const memory = makeResult(size)
+  clearFrom(bufferOf(memory), size)
+  return memory
 }
 
 /** Writes the UTF-8 of a text to memory that `make` allocates. */
@@ -122,15 +150,8 @@ export function utf8Of(text: string, make: (size: number) => Bytes): Bytes {
 
 /** Returns the first `length` bytes of memory made for a result. */
 export function resultOf(memory: Bytes, length: number): Bytes {
+  noteResult(memory, length)
   return length === lengthOf(memory) ? memory : partOf(memory, 0, length)
-}
-
-function allocated(size: number, allocator: (size: number) => Bytes): Bytes {
-  try {
-    return allocator(size)
-  } catch (cause) {
-    throw new OffloopError('ERR_OFFLOOP_TOO_LARGE', `no memory for a result of ${size} bytes`, { cause })
-  }
 }
 
 function viewOf(name: string, buffer: ArrayBuffer): Uint8Array {
@@ -152,16 +173,15 @@ function gatherChunks(chunks: readonly Uint8Array[]): Input {
   const source = new InputBytes()
   check(source.reserve(sizeOfAll(chunks)))
   for (const chunk of chunks) check(source.copy(chunk))
-  return { source, taken: undefined }
+  return new Input(source)
 }
 
 function takeChunks(chunks: readonly Uint8Array[], allocateFor: (size: number) => Bytes): Input {
   // The memory comes first: where there is none, the caller keeps the input.
-  const out = allocateFor(sizeOfAll(chunks))
-  const source = new InputBytes()
+  const input = new Input(new InputBytes(), undefined, allocateFor(sizeOfAll(chunks)))
   const uses = usesOf(chunks)
-  for (const chunk of chunks) addChunk(source, chunk, uses.get(bufferOf(chunk)) === 1)
-  return { source, taken: undefined, out }
+  for (const chunk of chunks) addChunk(input, chunk, uses.get(bufferOf(chunk)) === 1)
+  return input
 }
 
 function sizeOfAll(chunks: readonly Uint8Array[]): number {
@@ -170,50 +190,62 @@ function sizeOfAll(chunks: readonly Uint8Array[]): number {
   return size
 }
 
-function addChunk(source: InputBytes, chunk: Uint8Array, transfer: boolean): void {
+function addChunk(input: Input, chunk: Uint8Array, transfer: boolean): void {
   const taken = transfer ? take(chunk) : undefined
-  if (taken === undefined) check(source.copy(chunk))
-  else source.take(taken)
+  if (taken === undefined) check(input.source.copy(chunk))
+  else input.addTaken(taken)
 }
 
-/** Takes the caller's memory and leaves its view empty, if the view covers a whole ArrayBuffer of its own. */
-function take(bytes: Uint8Array): Bytes | undefined {
+/** Takes the caller's memory and leaves its view empty, if the view covers a whole ArrayBuffer or is a whole result. */
+export function take(bytes: Uint8Array): Bytes | undefined {
+  const length = lengthOf(bytes)
   const buffer = takeableOf(bytes)
   const taken = buffer === undefined ? undefined : takeBuffer(buffer)
-  return taken === undefined ? undefined : bufferFrom(taken)
+  return taken === undefined ? undefined : bufferFrom(taken, 0, length)
 }
 
-function takeBuffer(buffer: ArrayBuffer): ArrayBuffer | undefined {
-  try {
-    return clone(buffer, { transfer: [buffer] })
-  } catch {
-    // DataCloneError: Node's pool, external memory, a WebAssembly memory, or marked as untransferable.
-    return undefined
-  }
-}
-
-/** Returns the memory of a view that covers all of it. */
-function takeableOf(bytes: Uint8Array): ArrayBuffer | undefined {
-  const buffer = bufferOf(bytes)
-  if (!isArrayBuffer(buffer) || isResizable(buffer) || offsetOf(bytes) !== 0) return undefined
-  return lengthOf(bytes) === 0 || lengthOf(bytes) !== sizeOf(buffer) ? undefined : buffer
-}
-
-/** Takes the memory of each view that covers all of it, in one call: each call costs several microseconds. */
+/**
+ * Takes the memory of each view that `take` would take, in few calls: each takes several microseconds. Memory that stands
+ * in the list twice is not taken.
+ *
+ * A call empties all memory of its list before it fills other ArrayBuffers with it. V8 counts that as memory that was
+ * freed and then made. From 64 MiB on it collects its heap for that, so a call takes less.
+ */
 export function takeAll(views: readonly Uint8Array[]): (ArrayBuffer | null)[] {
-  const buffers = views.map(takeableOf)
+  const uses = usesOf(views)
+  const taken: (ArrayBuffer | null)[] = []
+  let group: (ArrayBuffer | undefined)[] = []
+  let size = 0
+  for (const view of views) {
+    const buffer = uses.get(bufferOf(view)) === 1 ? takeableOf(view) : undefined
+    const length = buffer === undefined ? 0 : sizeOf(buffer)
+    if (MOST_TAKEN < size + length) {
+      taken.push(...takeGroup(group))
+      group = []
+      size = 0
+    }
+    group.push(buffer)
+    size += length
+  }
+  taken.push(...takeGroup(group))
+  return taken
+}
+
+/** Most bytes that one call takes. */
+const MOST_TAKEN = 16 * 1024 * 1024
+
+function takeGroup(buffers: readonly (ArrayBuffer | undefined)[]): (ArrayBuffer | null)[] {
   const takeable = buffers.filter((buffer) => buffer !== undefined)
   try {
     const taken = clone(takeable, { transfer: takeable })
     let next = 0
-    return buffers.map((buffer) => (buffer === undefined ? null : (taken[next++] ?? null)))
-  } catch {
-    // DataCloneError: one of them cannot be taken, or stands in the list twice. It is copied.
-    const uses = usesOf(views)
     return buffers.map((buffer) => {
-      if (buffer === undefined || uses.get(buffer) !== 1) return null
-      return takeBuffer(buffer) ?? null
+      const memory = buffer === undefined ? undefined : taken[next++]
+      return buffer === undefined || memory === undefined ? null : renewed(buffer, memory)
     })
+  } catch {
+    // DataCloneError: one of them cannot be taken. It is copied.
+    return buffers.map((buffer) => (buffer === undefined ? null : (takeBuffer(buffer) ?? null)))
   }
 }
 
@@ -235,19 +267,19 @@ async function gatherStream(
   transfer: boolean,
   signal: AbortSignal | undefined,
 ): Promise<Input> {
-  const source = new InputBytes()
+  const input = new Input(new InputBytes())
   try {
     // One piece, so that nothing has to be joined.
-    check(source.reserve(toldSize(stream)))
+    check(input.source.reserve(toldSize(stream)))
     await readStream(stream, signal, (chunk) => {
-      addChunk(source, checkBytes(`a chunk of ${name}`, chunk), transfer)
+      addChunk(input, checkBytes(`a chunk of ${name}`, chunk), transfer)
       return yieldToLoop()
     })
   } catch (error) {
-    source.clear()
+    input.end()
     throw error
   }
-  return { source, taken: undefined }
+  return input
 }
 
 /** Most memory that is made ready because a server announced it. */

@@ -65,10 +65,11 @@ export const arrayPrototype: object = Array.prototype
 /** The function `JSON.isRawJSON`, where the engine has it. */
 const isRawJSON: unknown = Reflect.get(JSON, 'isRawJSON')
 
+const { ArrayBuffer: Memory, Uint8Array: View } = globalThis
 const { getOwnPropertyDescriptor, getPrototypeOf } = Reflect
 const { exec } = RegExp.prototype
 const { charCodeAt: codeAt, includes, repeat, slice } = String.prototype
-const { keys, set } = Uint8Array.prototype
+const { fill, keys, set } = Uint8Array.prototype
 const { forEach } = Map.prototype
 const { latin1Slice, latin1Write, subarray, ucs2Write, utf8Slice, utf8Write } = Buffer.prototype
 const { valueOf: booleanOf } = Boolean.prototype
@@ -83,6 +84,13 @@ const byteLengthGetter = getter(typedArray, 'byteLength')
 const kindGetter = getter(typedArray, Symbol.toStringTag)
 const sizeGetter = getter(ArrayBuffer.prototype, 'byteLength')
 const resizableGetter = getter(ArrayBuffer.prototype, 'resizable')
+const TYPED_ARRAY = { buffer: bufferGetter, offset: offsetGetter, length: byteLengthGetter }
+const DATA_VIEW = {
+  buffer: getter(DataView.prototype, 'buffer'),
+  offset: getter(DataView.prototype, 'byteOffset'),
+  length: getter(DataView.prototype, 'byteLength'),
+}
+const { delete: weakDelete, get: weakGet, set: weakSet } = WeakMap.prototype
 
 /** Calls back for each entry of a Map. */
 export function eachOf<K, V>(map: ReadonlyMap<K, V>, callback: (value: V, key: K) => void): void {
@@ -112,6 +120,43 @@ export function bytesOf(array: TypedArray): Uint8Array {
   return size === 0 ? new View(0) : new View(bufferOf(array), offsetOf(array), size)
 }
 
+/** Returns the memory that a view lies in, and where: for a view whose memory is gone, nothing of it. */
+export function spanOf(view: ArrayBufferView): {
+  readonly buffer: ArrayBufferLike
+  readonly offset: number
+  readonly length: number
+} {
+  const getters = isDataView(view) ? DATA_VIEW : TYPED_ARRAY
+  try {
+    return {
+      buffer: apply(getters.buffer, view, []),
+      offset: apply(getters.offset, view, []),
+      length: apply(getters.length, view, []),
+    }
+  } catch {
+    // TypeError: a DataView has no length when its memory is detached or too short.
+    return { buffer: new Memory(0), offset: 0, length: 0 }
+  }
+}
+
+/** Appends to a list of ours. A setter on `Array.prototype` does not see the item. */
+export function addTo<T>(list: T[], item: T): void {
+  defineProperty(list, list.length, { value: item, writable: true, enumerable: true, configurable: true })
+}
+
+export function getOf<K extends WeakKey, V>(map: WeakMap<K, V>, key: K): V | undefined {
+  return apply(weakGet, map, [key])
+}
+
+/** Removes a key. Returns whether there was one. */
+export function deleteOf<K extends WeakKey>(map: WeakMap<K, unknown>, key: K): boolean {
+  return apply(weakDelete, map, [key])
+}
+
+export function setOf<K extends WeakKey, V>(map: WeakMap<K, V>, key: K, value: V): void {
+  apply(weakSet, map, [key, value])
+}
+
 export function sizeOf(buffer: ArrayBuffer): number {
   return apply(sizeGetter, buffer, [])
 }
@@ -139,7 +184,10 @@ export function writeBase64(target: Uint8Array, text: string, size: number): num
   return typeof base64Write === 'function' ? apply(base64Write, target, [text, 0, size]) : -1
 }
 
-const { ArrayBuffer: Memory, Uint8Array: View } = globalThis
+/** Fills the bytes of `buffer` from `start` on with zeros. */
+export function clearFrom(buffer: ArrayBufferLike, start: number): void {
+  apply(fill, new View(buffer, start), [0])
+}
 
 /** Makes zeroed bytes that share their memory with nothing. */
 export function zeros(size: number): Uint8Array<ArrayBuffer> {

@@ -6,7 +6,6 @@
  */
 
 import { availableParallelism } from 'node:os'
-import { setTimeout } from 'node:timers'
 import { OffloopError } from './errors.ts'
 import { copyOptions, readInteger, tableOf, withoutPrototype } from './options.ts'
 import {
@@ -29,12 +28,12 @@ import {
 } from './native.ts'
 import { Queue, type Queued } from './queue.ts'
 import { onAbort } from './abort.ts'
+import { onIdle, releaseIdleFor, releaseWhenIdle } from './idle.ts'
+import { resultStats } from './results.ts'
 
 const MAX_THREADS = 1024
 const KEPT_WAITS = 1024
 const KEYS = tableOf({ concurrency: true, maxIdleBytes: true, prewarmBytes: true })
-/** Milliseconds after which idle recycled memory is given back, once no task of this thread runs. */
-const IDLE_MS = 10_000
 
 /**
  * Configures the pool. At most `concurrency` tasks of ours are in libuv's pool at once, so that fs and dns keep a
@@ -44,7 +43,7 @@ const IDLE_MS = 10_000
  */
 export function configure(options: {
   readonly concurrency?: number | undefined
-  /** Most idle memory that is kept for reuse. @default 128 MiB */
+  /** Most idle memory that is kept for reuse: native blocks, tapes, and results that were given back. @default 128 MiB */
   readonly maxIdleBytes?: number | undefined
   /** Makes this much recycled memory ready now, off the JS thread, so that the first large calls find it warm. */
   readonly prewarmBytes?: number | undefined
@@ -55,7 +54,7 @@ export function configure(options: {
   const warm = readInteger('options.prewarmBytes', own.prewarmBytes, 0, maxIdle ?? maxIdleBytes())
   if (maxIdle !== undefined) {
     setMaxIdleBytes(maxIdle)
-    if (maxIdle < idleBytes()) releaseAll()
+    if (maxIdle < idleBytes()) releaseIdleFor(0)
   }
   if (warm !== undefined) void makeWarm(warm)
   if (concurrency !== undefined) {
@@ -64,7 +63,8 @@ export function configure(options: {
   }
 }
 
-/** Returns counts. They are process-wide, except `queued` and `waitMs`, which are this thread's. */
+/** Returns counts. They are process-wide, except `queued`, `waitMs` and `results`, which are this
+ * thread's. */
 export function stats(): {
   readonly backend: 'native' | 'wasm'
   readonly concurrency: number
@@ -73,10 +73,18 @@ export function stats(): {
   readonly completed: number
   readonly idleBytes: number
   readonly waitMs: { readonly p50: number; readonly p99: number; readonly max: number }
+  /** ArrayBuffers of 64 KiB or more for results: new ones, reused ones, and those that were given back. */
+  readonly results: {
+    readonly made: number
+    readonly madeBytes: number
+    readonly reused: number
+    readonly returned: number
+  }
 } {
   const { concurrency, running, completed } = poolStats()
   const queued = waiting.memory.size + waiting.files.size
-  return { backend, concurrency, running, queued, completed, idleBytes: idleBytes(), waitMs: summarizeWaits() }
+  const [waitMs, results] = [summarizeWaits(), resultStats()]
+  return { backend, concurrency, running, queued, completed, idleBytes: idleBytes(), waitMs, results }
 }
 
 /**
@@ -242,34 +250,10 @@ async function makeWarm(bytes: number): Promise<void> {
   if (typeof outcome === 'object') process.emitWarning(errorOf(outcome))
 }
 
-let idleTimer: NodeJS.Timeout | undefined
-
-/** Other memory to give back then. */
-const releases: (() => void)[] = []
-
-export function onIdle(release: () => void): void {
-  releases.push(release)
-}
-
-/** Drops idle memory outside the recycler. V8 frees it at its next collection. */
-export function releaseAll(): void {
-  for (let index = 0; index < releases.length; index += 1) releases[index]?.()
-}
-
-/**
- * Gives back memory that was idle for a while, by a task: returning 32 MB takes a millisecond. The timer keeps nothing
- * alive.
- */
-export function releaseWhenIdle(): void {
-  if (idleTimer !== undefined) return
-  idleTimer = setTimeout(() => {
-    idleTimer = undefined
-    releaseAll()
-    // Memory used meanwhile is younger and stays; the end of this task starts the timer for it.
-    if (idleBytes() !== 0) void run(() => releaseIdle(IDLE_MS))
-  }, IDLE_MS)
-  idleTimer.unref()
-}
+onIdle((idleMs) => {
+  // A task: returning 32 MB to the system takes a millisecond.
+  if (idleBytes() !== 0) void run(() => releaseIdle(idleMs))
+})
 
 /** Reads UV_THREADPOOL_SIZE as libuv does. */
 function threadsOfPool(): number {

@@ -23,12 +23,11 @@ pub struct FilledBody {
 }
 
 impl FilledBody {
-    /// Returns `[isAscii, lengths]` as JSON, which crosses to JavaScript faster than objects do.
+    /// Returns the lengths as JSON, which crosses to JavaScript faster than an array does.
     #[must_use]
     pub fn describe(&self) -> String {
-        let mut json = format!("[{},", self.is_ascii);
+        let mut json = String::new();
         list_numbers(&mut json, &self.lengths);
-        json.push(']');
         json
     }
 }

@@ -19,6 +19,7 @@ mod path;
 mod pattern;
 mod plan;
 mod scan;
+mod text;
 
 pub use error::{BodyError, LiftCause, LiftError};
 pub use fill::FilledBody;
@@ -30,3 +31,4 @@ pub use path::{PathStep, escaped_offset, pointer_of};
 pub use pattern::{PatternError, Patterns};
 pub use plan::{BodyPlan, PlannedValue};
 pub use scan::{AcceptedType, MatchedType, MatchedValue, ScanError, scan};
+pub use text::TextWidth;

@@ -69,7 +69,7 @@ fn each_kind_goes_to_its_memory() {
     );
     assert!(filled.is_ascii);
     assert_eq!(filled.lengths, [3, 8, 10, 75_000, 2]);
-    assert_eq!(filled.describe(), "[true,[3,8,10,75000,2]]");
+    assert_eq!(filled.describe(), "[3,8,10,75000,2]");
     let numbers = [1_i32, 2].map(i32::to_ne_bytes).concat();
     let shared =
         [b"ABC\0\0\0\0\0", &*numbers, "{\"x\":\"é\"}\0\0\0\0\0\0".as_bytes(), b"AB\0\0\0\0\0\0"];

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::convert::Infallible;
+use std::fmt::Write;
 
 use offloop_grammar::{Text, read};
 
@@ -22,6 +23,21 @@ pub struct Census {
 }
 
 impl Census {
+    /// Returns the counts of a file of `size` bytes as JSON: `[bytes, rows, biggest, bad, fields]`.
+    ///
+    /// ```json
+    /// [64, 2, [0, 31], [["partial", 1]], [["id", 2], ["text", 1]]]
+    /// ```
+    #[must_use]
+    pub fn describe(&self, size: u64) -> String {
+        let biggest = self
+            .biggest
+            .map_or_else(|| "null".to_owned(), |(offset, len)| format!("[{offset},{len}]"));
+        let bad = list(self.bad.iter().map(|(name, count)| (name.as_bytes(), *count)));
+        let fields = list(self.fields.iter().map(|(key, count)| (key.as_slice(), *count)));
+        format!("[{size},{},{biggest},{bad},{fields}]", self.rows)
+    }
+
     fn count(&mut self, json: &[u8], row: &RowSlice<'_>) -> bool {
         let mut keys = TopKeys::default();
         if read(json, &mut keys).is_err() {
@@ -40,6 +56,26 @@ impl Census {
         }
         true
     }
+}
+
+/// Returns names and their counts as a JSON array of pairs.
+fn list<'a>(counts: impl Iterator<Item = (&'a [u8], u64)>) -> String {
+    let pairs: Vec<_> = counts.map(|(name, count)| format!("[{},{count}]", quoted(name))).collect();
+    format!("[{}]", pairs.join(","))
+}
+
+/// Returns a name as a JSON string. Bytes that are not UTF-8 become U+FFFD.
+fn quoted(name: &[u8]) -> String {
+    let mut json = String::from("\"");
+    for character in String::from_utf8_lossy(name).chars() {
+        match character {
+            '"' | '\\' => json.extend(['\\', character]),
+            '\0'..='\u{1f}' => drop(write!(json, "\\u{:04x}", u32::from(character))),
+            _ => json.push(character),
+        }
+    }
+    json.push('"');
+    json
 }
 
 impl RowVisitor for Census {
@@ -86,5 +122,25 @@ impl offloop_grammar::JsonVisitor for TopKeys {
             self.keys.push(text.unescaped().into_owned());
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn counts_become_json() {
+        let mut census = Census::default();
+        assert_eq!(census.describe(0), "[0,0,null,[],[]]");
+        census.rows = 2;
+        census.biggest = Some((7, 31));
+        census.bad.insert("partial", 1);
+        census.fields.insert(b"a\"\\\n\xff\xc3\xa9".to_vec(), 3);
+        assert_eq!(
+            census.describe(64),
+            r#"[64,2,[7,31],[["partial",1]],[["a\"\\\u000a\u{fffd}é",3]]]"#
+                .replace("\\u{fffd}", "\u{fffd}")
+        );
     }
 }

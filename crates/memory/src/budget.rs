@@ -1,7 +1,8 @@
 //! One bound for all idle memory: the blocks of a [`Recycler`], and memory that its owner reports.
 //!
-//! The glue reports idle tape segments on JS threads.
+//! JS threads report idle tape segments and results, each to a share of its own.
 
+use std::cell::Cell;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use crate::Recycler;
@@ -18,9 +19,9 @@ struct IdleBound {
     reported: usize,
 }
 
-/// A report of idle memory, which counts until it is dropped.
-pub struct IdleReport {
-    size: usize,
+/// Idle memory that one thread reports. It counts until it is used, or the share is dropped with its thread.
+pub struct IdleShare {
+    size: Cell<usize>,
     budget: &'static IdleBudget,
 }
 
@@ -31,15 +32,10 @@ impl IdleBudget {
         Self { recycler, bound: Mutex::new(IdleBound { max_size, reported: 0 }) }
     }
 
-    /// Reports `size` bytes of idle memory; `None` where reports would exceed the bound.
-    pub fn report(&'static self, size: usize) -> Option<IdleReport> {
-        let mut bound = self.lock();
-        let reported = bound.reported + size;
-        if bound.max_size < reported {
-            return None;
-        }
-        self.set_reported(&mut bound, reported);
-        Some(IdleReport { size, budget: self })
+    /// Returns an empty share.
+    #[must_use]
+    pub const fn share(&'static self) -> IdleShare {
+        IdleShare { size: Cell::new(0), budget: self }
     }
 
     /// Returns the bytes that are idle.
@@ -72,10 +68,31 @@ impl IdleBudget {
     }
 }
 
-impl Drop for IdleReport {
-    fn drop(&mut self) {
+impl IdleShare {
+    /// Adds `size` bytes; returns false, and adds none, where all reports would exceed the bound.
+    pub fn grow(&self, size: usize) -> bool {
         let mut bound = self.budget.lock();
-        let reported = bound.reported.saturating_sub(self.size);
+        let reported = bound.reported.saturating_add(size);
+        if bound.max_size < reported {
+            return false;
+        }
         self.budget.set_reported(&mut bound, reported);
+        self.size.set(self.size.get() + size);
+        true
+    }
+
+    /// Subtracts `size` bytes, or as many as there are.
+    pub fn shrink(&self, size: usize) {
+        let size = size.min(self.size.get());
+        self.size.set(self.size.get() - size);
+        let mut bound = self.budget.lock();
+        let reported = bound.reported.saturating_sub(size);
+        self.budget.set_reported(&mut bound, reported);
+    }
+}
+
+impl Drop for IdleShare {
+    fn drop(&mut self) {
+        self.shrink(self.size.get());
     }
 }

@@ -15,7 +15,7 @@ mod region;
 mod trim;
 
 pub use advice::prefer_huge_pages;
-pub use budget::{IdleBudget, IdleReport};
+pub use budget::{IdleBudget, IdleShare};
 pub use pieces::{clear_pieces, copy_pieces, is_wasteful};
 pub use recycler::{Block, Recycler};
 pub use trim::trim;

@@ -16,29 +16,43 @@ fn reported_memory_takes_the_place_of_blocks() {
     let (recycler, budget) = budget(4 * MIB);
     drop(recycler.acquire(3 * MIB).unwrap());
     assert_eq!(budget.idle_size(), 3 * MIB);
-    let report = budget.report(2 * MIB).unwrap();
+    let share = budget.share();
+    assert!(share.grow(2 * MIB));
     assert_eq!((recycler.idle_size(), budget.idle_size()), (0, 2 * MIB));
-    drop(report);
+    share.shrink(MIB);
+    assert_eq!((recycler.max_idle(), budget.idle_size()), (3 * MIB, MIB));
+    drop(share);
     assert_eq!((recycler.max_idle(), budget.idle_size()), (4 * MIB, 0));
 }
 
 #[test]
 fn a_report_beyond_the_bound_is_refused_and_counts_nothing() {
     let (recycler, budget) = budget(MIB);
-    let report = budget.report(MIB).unwrap();
-    assert!(budget.report(1).is_none());
+    let [first, second] = [budget.share(), budget.share()];
+    assert!(first.grow(MIB));
+    assert!(!first.grow(1) && !second.grow(1) && !second.grow(usize::MAX));
     assert_eq!((budget.idle_size(), recycler.max_idle()), (MIB, 0));
-    drop(report);
-    assert!(budget.report(1).is_some());
+    drop(first);
+    assert!(second.grow(1));
+}
+
+#[test]
+fn a_share_subtracts_no_more_than_it_has() {
+    let (_, budget) = budget(4 * MIB);
+    let [first, second] = [budget.share(), budget.share()];
+    assert!(first.grow(MIB) && second.grow(MIB));
+    first.shrink(2 * MIB);
+    assert_eq!(budget.idle_size(), MIB);
 }
 
 #[test]
 fn a_lower_bound_leaves_reports_as_they_are() {
     let (recycler, budget) = budget(4 * MIB);
-    let _report = budget.report(3 * MIB).unwrap();
+    let share = budget.share();
+    assert!(share.grow(3 * MIB));
     budget.set_max_size(2 * MIB);
     assert_eq!((budget.max_size(), recycler.max_idle(), budget.idle_size()), (2 * MIB, 0, 3 * MIB));
-    assert!(budget.report(0).is_none());
+    assert!(!share.grow(0));
     budget.set_max_size(5 * MIB);
     assert_eq!(recycler.max_idle(), 2 * MIB);
 }

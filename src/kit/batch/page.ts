@@ -1,6 +1,6 @@
 /** Page of a batcher: captured items, then their JSON. Captured on the JS thread, printed by a task; the batcher calls it. */
 
-import { allocate, type Bytes } from '../../runtime/bytes.ts'
+import { makeMemory, type Bytes } from '../../runtime/bytes.ts'
 import { isTooLarge } from '../../runtime/errors.ts'
 import { bufferOf } from '../../runtime/intrinsics.ts'
 import {
@@ -11,7 +11,8 @@ import {
   type Failure,
   type PrintPageInput,
 } from '../../runtime/native.ts'
-import { releaseWhenIdle, run } from '../../runtime/pool.ts'
+import { releaseWhenIdle } from '../../runtime/idle.ts'
+import { run } from '../../runtime/pool.ts'
 import type { Queued } from '../../runtime/queue.ts'
 import type { RowBuffer } from '../../encode/row-buffer.ts'
 import type { Ledger } from './ledger.ts'
@@ -124,7 +125,7 @@ export class Page implements Queued<Page> {
 
   #finish(rowBuffer: RowBuffer): PrintPageInput & { readonly ends: Bytes } {
     const { lexicon, layout, length } = rowBuffer
-    const ends = allocate(length * Doubles.BYTES_PER_ELEMENT)
+    const ends = makeMemory(length * Doubles.BYTES_PER_ELEMENT)
     const tape = rowBuffer.finish()
     return { page: this.native, tape, lexicon, layout, size: rowBuffer.expectedSize, ends }
   }

@@ -1,4 +1,7 @@
-/** What the processes of a step say to each other: questions with one answer, and news. Each ends with who started it. */
+/**
+ * Processes of a benchmark and what they say to each other: questions with one answer, and news. A child ends with its
+ * parent. Runs on the JS thread of each; the step and `gc` use it.
+ */
 
 import { fork, type ChildProcess } from 'node:child_process'
 import type { Server } from 'node:http'
@@ -35,17 +38,18 @@ export function tell(topic: string, body: unknown): void {
   process.send?.({ topic, body })
 }
 
-/** In who starts it. */
+/** A process of its own, in the one that starts it. */
 export class Child {
   readonly #process: ChildProcess
   readonly #name: string
   #isWanted = true
 
-  constructor(name: string) {
+  /** Starts `benchmark/<name>.ts`; `flags` are Node's. */
+  constructor(name: string, flags: readonly string[] = []) {
     const path = fileURLToPath(new URL(`${name}.ts`, import.meta.url))
     this.#name = name
     // In a group of its own: a Ctrl-C reaches who started it, which ends it.
-    this.#process = fork(path, { detached: true })
+    this.#process = fork(path, { detached: true, execArgv: [...process.execArgv, ...flags] })
   }
 
   // oxlint-disable-next-line typescript/no-unnecessary-type-parameters -- both sides are of one version
