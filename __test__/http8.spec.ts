@@ -10,7 +10,10 @@ if (typeof registerHooks === 'function' && (22 < major || 19 <= minor)) {
   const resolve = (specifier: string, context: unknown, next: (...args: unknown[]) => object): object =>
     next(specifier === 'undici' ? 'undici8' : specifier, context)
   Reflect.apply(registerHooks, module, [{ resolve }])
+  const { undici } = await import('../src/http/undici.ts')
+  const { Agent } = await import('undici8')
   await import('./http.spec.ts')
+  test('undici is version 8', (t) => t.true(Object.is(undici.Agent, Agent)))
 } else {
   test('undici 8 needs Node 22.19 or newer', (t) => t.pass())
 }

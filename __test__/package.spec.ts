@@ -4,6 +4,7 @@ import { createRequire } from 'node:module'
 import { fileURLToPath } from 'node:url'
 import test from 'ava'
 import * as offloop from '../src/index.ts'
+import * as http from '../src/http/index.ts'
 import * as kit from '../src/kit/index.ts'
 
 const root = fileURLToPath(new URL('../', import.meta.url))
@@ -53,14 +54,16 @@ test('the exports are what has been built', (t) => {
     'monitorLoop',
     'trimMemory',
   ])
+  t.deepEqual(Object.keys(http), ['createClient'])
   t.is(offloop.version, version)
   t.is(dependencies, undefined)
 })
 
-test('the built package is imported by its name, both entries', (t) => {
+test('the built package is imported by its name, all entries', (t) => {
   const code = `import { decodeBase64 } from 'offloop'; import * as kit from 'offloop/kit'
-    console.log((await decodeBase64('QUJD')).toString(), typeof kit.monitorLoop)`
-  t.is(evaluate(code, 'module'), 'ABC function\n')
+    import { createClient } from 'offloop/http'
+    console.log((await decodeBase64('QUJD')).toString(), typeof kit.monitorLoop, typeof createClient)`
+  t.is(evaluate(code, 'module'), 'ABC function function\n')
 })
 
 test('the built package can be required', (t) => {
@@ -69,7 +72,7 @@ test('the built package can be required', (t) => {
 })
 
 test('importing it starts nothing', (t) => {
-  const code = `await import('offloop'); await import('offloop/kit')
+  const code = `await import('offloop'); await import('offloop/kit'); await import('offloop/http')
     console.log(process.getActiveResourcesInfo().filter((name) => !/TTY|Pipe|File|Req/.test(name)).join(' '))`
   t.is(evaluate(code, 'module'), '\n')
 })

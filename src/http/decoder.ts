@@ -2,6 +2,7 @@
 
 import { Duplex, type Transform } from 'node:stream'
 import * as zlib from 'node:zlib'
+import { ZstdFrames } from './zstd-frames.ts'
 import { propertyOf } from '../runtime/intrinsics.ts'
 
 /** Bytes that zlib decodes at once. */
@@ -12,9 +13,9 @@ const OPTIONS = { chunkSize: CHUNK }
 const DECODERS: ReadonlyMap<string, () => Duplex> = new Map<string, () => Duplex>([
   ['gzip', () => zlib.createGunzip(OPTIONS)],
   ['x-gzip', () => zlib.createGunzip(OPTIONS)],
-  ['deflate', () => new Inflate()],
+  ['deflate', () => new LateDecoder(openInflate)],
   ['br', () => zlib.createBrotliDecompress(OPTIONS)],
-  ['zstd', () => zstdOf('createZstdDecompress')(OPTIONS)],
+  ['zstd', () => new LateDecoder(() => zstdOf('createZstdDecompress')(OPTIONS), new ZstdFrames())],
 ])
 
 /**
@@ -55,7 +56,7 @@ export class Decoder {
 
   constructor(codings: readonly string[], events: DecoderEvents) {
     this.#streams = codings.toReversed().flatMap((name) => DECODERS.get(name)?.() ?? [])
-    const [first = new Inflate()] = this.#streams
+    const [first = new LateDecoder(openInflate)] = this.#streams
     this.#first = first
     this.#last = this.#streams.reduce((from, to) => from.pipe(to))
     for (const stream of this.#streams) stream.on('error', (error) => events.fail(error))
@@ -86,16 +87,31 @@ export class Decoder {
   }
 }
 
-/** Decodes `deflate`: zlib's format, or the raw one that some servers send. The first byte tells which. */
-class Inflate extends Duplex {
+/** Decodes with a stream that is made when the first bytes are there. */
+class LateDecoder extends Duplex {
+  readonly #make: (first: number) => Transform
+  readonly #frames: ZstdFrames | undefined
   #inner: Transform | undefined
 
+  constructor(make: (first: number) => Transform, frames?: ZstdFrames) {
+    super()
+    this.#make = make
+    this.#frames = frames
+  }
+
   override _write(chunk: Buffer, _encoding: BufferEncoding, done: (error?: Error | null) => void): void {
-    this.#inner ??= this.#open(chunk)
+    this.#inner ??= this.#open(chunk[0] ?? 0)
+    this.#frames?.add(chunk)
     this.#inner.write(chunk, (error) => done(error))
   }
 
   override _final(done: (error?: Error | null) => void): void {
+    if (this.#frames?.isWhole === false) {
+      done(
+        Object.assign(new Error('unexpected end of file'), { code: 'Z_BUF_ERROR', errno: zlib.constants.Z_BUF_ERROR }),
+      )
+      return
+    }
     if (this.#inner === undefined) this.push(null)
     else this.#inner.end()
     done()
@@ -110,13 +126,17 @@ class Inflate extends Duplex {
     done(error)
   }
 
-  #open(chunk: Buffer): Transform {
-    const isZlib = ((chunk[0] ?? 0) & 0x0f) === 8
-    const inner = isZlib ? zlib.createInflate(OPTIONS) : zlib.createInflateRaw(OPTIONS)
+  #open(first: number): Transform {
+    const inner = this.#make(first)
     inner.on('data', (decoded) => {
       if (!this.push(decoded)) inner.pause()
     })
     inner.on('end', () => this.push(null)).on('error', (error) => this.destroy(error))
     return inner
   }
+}
+
+/** Makes the stream for `deflate`: zlib's format, or the raw one that some servers send. The first byte tells which. */
+function openInflate(first: number): Transform {
+  return (first & 0x0f) === 8 ? zlib.createInflate(OPTIONS) : zlib.createInflateRaw(OPTIONS)
 }
