@@ -15,5 +15,5 @@ if (typeof registerHooks === 'function' && (22 < major || 19 <= minor)) {
   await import('./http.spec.ts')
   test('undici is version 8', (t) => t.true(Object.is(undici.Agent, Agent)))
 } else {
-  test('undici 8 needs Node 22.19 or newer', (t) => t.pass())
+  test.skip('undici 8 needs Node 22.19 or newer', (t) => t.fail())
 }
