@@ -4,7 +4,7 @@
  * segment: doubles, bytes, and the rope of short strings.
  */
 
-import { giveBack, OWN_BUFFER, takeableOf } from '../runtime/results.ts'
+import { giveBack, makeRoom, OWN_BUFFER, takeableOf } from '../runtime/results.ts'
 import { takeAll } from '../runtime/bytes.ts'
 import { invalidValue } from '../runtime/errors.ts'
 import {
@@ -25,7 +25,6 @@ import {
 import {
   bindSmallEncoder,
   check,
-  reportIdle,
   reportUsed,
   SnapshotParts,
   TapeParts,
@@ -176,7 +175,7 @@ function takeIdle(kind: keyof typeof idle): Segment | undefined {
 
 function giveIdle(segment: Segment): void {
   // Segments above the bound are left to the collector.
-  if (!reportIdle(sizeOf(segment.room))) return
+  if (!makeRoom(sizeOf(segment.room))) return
   const kind = segment.room === TEXTS ? 'texts' : 'large'
   segment.idleSince = now()
   segment.below = idle[kind]

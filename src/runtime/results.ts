@@ -21,7 +21,7 @@ import {
   spanOf,
 } from './intrinsics.ts'
 import { onIdle, releaseWhenIdle } from './idle.ts'
-import { maxIdleBytes, reportIdle, reportUsed } from './native.ts'
+import { reportIdle, reportUsed } from './native.ts'
 import { Queue, type Queued } from './queue.ts'
 
 /** A byte result. Accepted by fetch, Blob, fs and streams. */
@@ -122,16 +122,30 @@ export function giveBack(memory: Bytes): void {
   const buffer = bufferOf(memory)
   // Memory that is idle has no length: giving it back twice would make two results share it.
   if (!isArrayBuffer(buffer) || !deleteOf(lengths, buffer)) return
+  counts.returned += 1
   const returned = new IdleMemory(buffer)
-  if (maxIdleBytes() < returned.size) return
-  while (!reportIdle(returned.size)) {
+  if (!makeRoom(returned.size, now() - FRESH_MS)) return
+  idle.push(returned)
+  releaseWhenIdle()
+}
+
+/**
+ * Milliseconds for which idle memory is not displaced by memory that comes back. A program that needs more than may be
+ * idle, step after step, then reuses what fits. If the longest idle always left, nothing would be there when it is needed.
+ */
+const FRESH_MS = 5000
+
+/**
+ * Counts `size` bytes of memory of V8 as idle. Where that is too much, results that have been idle since `latest` leave.
+ * Returns false if there is no room.
+ */
+export function makeRoom(size: number, latest: number = Infinity): boolean {
+  while (!reportIdle(size)) {
     const oldest = idle.first
-    if (oldest === undefined) return
+    if (oldest === undefined || latest < oldest.since) return false
     drop(oldest)
   }
-  idle.push(returned)
-  counts.returned += 1
-  releaseWhenIdle()
+  return true
 }
 
 /** Leaves memory that has been idle for `idleMs` to V8's collector. */

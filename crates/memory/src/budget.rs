@@ -69,11 +69,12 @@ impl IdleBudget {
 }
 
 impl IdleShare {
-    /// Adds `size` bytes; returns false, and adds none, where all reports would exceed the bound.
+    /// Adds `size` bytes; returns false, and adds none, where all reports would exceed three quarters of the bound. The
+    /// rest is for blocks.
     pub fn grow(&self, size: usize) -> bool {
         let mut bound = self.budget.lock();
         let reported = bound.reported.saturating_add(size);
-        if bound.max_size < reported {
+        if bound.max_size / 4 * 3 < reported {
             return false;
         }
         self.budget.set_reported(&mut bound, reported);
