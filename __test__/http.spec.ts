@@ -388,6 +388,27 @@ test('a response that nobody asked for does not become the next one', async (t) 
   await served.close()
 })
 
+test('a server that speaks before it is asked gets no request answered with that', async (t) => {
+  let isEarly = true
+  const served = await serveRaw((socket) => {
+    if (isEarly) socket.write(`${HEAD}x: ${'y'.repeat(9000)}\r\ncontent-length: 4\r\n\r\nevil`)
+    onRequest(socket, () => socket.write(`${HEAD}content-length: 4\r\n\r\ngood`))
+  })
+  for (let turn = 0; turn < 20; turn += 1) {
+    const client = createClient()
+    isEarly = true
+    // HTTP cannot tell whether an answer came too early; bytes behind it must not be taken for a further one.
+    const first = await client.request(served.url).catch((error: unknown) => error)
+    if (first instanceof Error) t.regex(String(Reflect.get(first, 'code')), /UND_ERR_SOCKET/)
+    isEarly = false
+    await client.destroy()
+    const other = createClient()
+    t.is(await (await other.request(served.url)).body.text(), 'good')
+    await other.destroy()
+  }
+  await served.close()
+})
+
 // ───────────────────────────── bounds ─────────────────────────────
 
 test('maxBytes rejects at once and closes the connection', async (t) => {
