@@ -4,8 +4,13 @@
  */
 
 import { join } from 'node:path'
-import { concatExperts, encode, openJsonl, parse, saveFile, type ExpertsTurn, type RoutedExperts } from 'offloop'
+import { concatExperts, configure, openJsonl, saveFile, type ExpertsTurn, type RoutedExperts } from 'offloop'
+import { createClient } from 'offloop/http'
 import { Transcript, type Choice, type Step, type Task } from './transcript.ts'
+
+// Once in a process: what one rollout's experts leave behind is kept for those of the next.
+configure({ maxIdleBytes: 512 * 2 ** 20 })
+const client = createClient()
 
 export async function runStep({ url, folder, tasks }: Step): Promise<void> {
   const log = await openJsonl(join(folder, 'rollouts.jsonl'))
@@ -14,7 +19,9 @@ export async function runStep({ url, folder, tasks }: Step): Promise<void> {
       tasks.map(async (task) => {
         const { transcript, experts } = await rollOut(url, task)
         await log.append(transcript.row)
-        await saveFile(join(folder, `sample-${task.id}.msgpack`), transcript.sample(experts), { format: 'msgpack' })
+        // The file takes the experts: their memory serves later results.
+        const options = { format: 'msgpack', transfer: true } as const
+        await saveFile(join(folder, `sample-${task.id}.msgpack`), transcript.sample(experts), options)
       }),
     )
   } finally {
@@ -39,9 +46,7 @@ interface Completion {
 }
 
 async function complete(url: string, request: object, start: number): Promise<Completion['choices'][0]> {
-  const response = await fetch(url, { method: 'POST', body: await encode(request) })
-  if (!response.ok || response.body === null) throw new Error(`the server answers ${response.status}`)
-  const { choices } = await parse<Completion>(response.body, {
+  const { choices } = await client.post<Completion>(url, request, {
     lift: { '/choices/*/routed_experts': { experts: { start } }, '/choices/*/token_ids': 'int32' },
   })
   return choices[0]
