@@ -6,22 +6,23 @@
 import { join } from 'node:path'
 import { concatExperts, configure, openJsonl, saveFile, type ExpertsTurn, type RoutedExperts } from 'offloop'
 import { createClient } from 'offloop/http'
+import { createDeferQueue } from 'offloop/kit'
 import { Transcript, type Choice, type Step, type Task } from './transcript.ts'
 
-// Once in a process: what one rollout's experts leave behind is kept for those of the next.
-configure({ maxIdleBytes: 512 * 2 ** 20 })
+// Once in a process: the memory of all turns of a step is kept for the next step.
+configure({ maxIdleBytes: 1024 * 2 ** 20 })
 const client = createClient()
+// A sample is as large as all its turns together, so few are made at once.
+const samples = createDeferQueue({ concurrency: 2 })
 
 export async function runStep({ url, folder, tasks }: Step): Promise<void> {
   const log = await openJsonl(join(folder, 'rollouts.jsonl'))
   try {
     await Promise.all(
       tasks.map(async (task) => {
-        const { transcript, experts } = await rollOut(url, task)
+        const { transcript, turns } = await rollOut(url, task)
         await log.append(transcript.row)
-        // The file takes the experts: their memory serves later results.
-        const options = { format: 'msgpack', transfer: true } as const
-        await saveFile(join(folder, `sample-${task.id}.msgpack`), transcript.sample(experts), options)
+        await samples.defer(() => saveSample(join(folder, `sample-${task.id}.msgpack`), transcript, turns))
       }),
     )
   } finally {
@@ -29,7 +30,13 @@ export async function runStep({ url, folder, tasks }: Step): Promise<void> {
   }
 }
 
-async function rollOut(url: string, task: Task): Promise<{ transcript: Transcript; experts: RoutedExperts }> {
+/** Memory that is handed over serves later results: that of the turns, then that of the sample. */
+async function saveSample(path: string, transcript: Transcript, turns: readonly ExpertsTurn[]): Promise<void> {
+  const experts = await concatExperts(turns, { tokens: transcript.length, transfer: true })
+  await saveFile(path, transcript.sample(experts), { format: 'msgpack', transfer: true })
+}
+
+async function rollOut(url: string, task: Task): Promise<{ transcript: Transcript; turns: readonly ExpertsTurn[] }> {
   const transcript = new Transcript(task)
   const turns: ExpertsTurn[] = []
   for (const prompt of task.prompts) {
@@ -38,7 +45,7 @@ async function rollOut(url: string, task: Task): Promise<{ transcript: Transcrip
     transcript.answer(choice)
     turns.push({ experts: choice.routed_experts, start, tokens: transcript.length })
   }
-  return { transcript, experts: await concatExperts(turns, { tokens: transcript.length, transfer: true }) }
+  return { transcript, turns }
 }
 
 interface Completion {

@@ -6,7 +6,8 @@
 import { answerTo } from '../channel.ts'
 import { fillHeap } from '../heap.ts'
 import { byteAt, makeBody } from './bytes.ts'
-import { createClient, release } from './pending.ts'
+import { createClient } from '../../src/http/index.ts'
+import { release } from '../../src/index.ts'
 
 export interface ReceiveOrder {
   readonly way: 'fetch' | 'client'
