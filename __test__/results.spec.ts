@@ -558,6 +558,19 @@ test.serial('idle results count as idle, are bounded, and are let go', async (t)
   }
 })
 
+if (isFull) {
+  test.serial('idle results are let go after a while without use', async (t) => {
+    t.timeout(60_000)
+    release(await decodeBase64(TEXT))
+    t.true(0 < stats().idleBytes)
+    // The library's own timer keeps no process alive.
+    while (stats().idleBytes !== 0) await new Promise((resolve) => setTimeout(resolve, 500))
+    const { made } = stats().results
+    await decodeBase64(TEXT)
+    t.is(stats().results.made, made + 1)
+  })
+}
+
 test.serial('what a worker keeps idle goes with it', async (t) => {
   await trimMemory()
   const before = stats().idleBytes

@@ -49,7 +49,7 @@ export interface Batcher<T> extends AsyncDisposable {
 export function createBatcher<T>(options: {
   /**
    * Sends one body. A rejection, or no answer within `sendTimeoutMs` (then `signal` is aborted), is retried as `retry` says. `attempt` counts
-   * from 1. Each attempt gets a body of its own, which belongs to `send`.
+   * from 1. Each attempt gets a body of its own, which belongs to `send`: it may keep it, or `release` it once it has been written.
    */
   readonly send: (
     body: Bytes,

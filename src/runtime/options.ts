@@ -15,7 +15,11 @@ export interface Cancellable {
 }
 
 export interface BytesInput {
-  /** @default false */
+  /**
+   * Takes byte inputs instead of copying them: views of a whole ArrayBuffer that can be transferred, and whole results of
+   * offloop. The views are empty afterwards, and their memory serves later results. Other bytes are copied. Encoders take
+   * typed arrays and Buffers of 64 KiB or more. A call that rejects before it starts takes nothing. @default false
+   */
   readonly transfer?: boolean | undefined
 }
 

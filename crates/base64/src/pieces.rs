@@ -51,7 +51,8 @@ impl PieceDecoder {
         Ok(())
     }
 
-    /// Decodes the whole text at `text` to the start of the same memory, and returns how many bytes it wrote.
+    /// Decodes the whole text at `text` to the start of the same memory, and returns how many bytes it wrote. All bytes
+    /// behind them become zero.
     ///
     /// # Errors
     /// If the text is not base64, and the errors of `poll`.
@@ -66,7 +67,12 @@ impl PieceDecoder {
             let piece = start..text.end.min(start + PIECE);
             self.written += self.decoder.decode_in_place(memory, piece, self.written)?;
         }
-        Ok(self.finish(memory)?)
+        let len = self.finish(memory)?;
+        for piece in memory.get_mut(len..).unwrap_or_default().chunks_mut(PIECE) {
+            poll()?;
+            piece.fill(0);
+        }
+        Ok(len)
     }
 
     /// Ends the text and returns how many bytes of `out` were written in all.

@@ -56,6 +56,7 @@ fn in_place(text: &[u8], start: usize, mode: Mode) -> Result<Vec<u8>, PieceError
     let range = start..memory.len();
     let decoder = PieceDecoder::new(mode, Alphabet::Standard);
     let len = decoder.decode_in_place(&mut memory, range, || Ok::<_, PieceError>(()))?;
+    assert!(memory[len..].iter().all(|&byte| byte == 0), "bytes behind the result");
     memory.truncate(len);
     Ok(memory)
 }
