@@ -1323,3 +1323,55 @@ test('without undici, the import says what to install', async (t) => {
   t.is(stdout, 'played\n')
   t.is(code, 0)
 })
+
+test('a connection that was paused for one body goes on with the next', async (t) => {
+  const large = bodyOf(4 * MIB + 20_000)
+  const packed = gzipSync(Buffer.alloc(30 * MIB, 97))
+  let left = 0
+  const served = await serve((request, response) => {
+    request.resume()
+    left += 1
+    response.on('finish', () => (left -= 1))
+    if (request.url === '/packed') response.setHeader('content-encoding', 'gzip')
+    response.end(request.url === '/packed' ? packed : large)
+  })
+  /** Waits until the server has sent all, and a little longer: the client reads it before its body is wanted. */
+  const hasArrived = async (): Promise<void> => {
+    await until('all is sent', () => left === 0)
+    await new Promise((resolve) => setTimeout(resolve, 100))
+  }
+  const uses: readonly (readonly [
+    path: string,
+    maxBytes: number,
+    use: (client: Client, url: string) => Promise<unknown>,
+  ])[] = [
+    [
+      '/',
+      Infinity,
+      async (client, url) => {
+        const { body } = await client.request(url)
+        await hasArrived()
+        return await body.bytes()
+      },
+    ],
+    [
+      '/packed',
+      Infinity,
+      async (client, url) => {
+        const { body } = await client.request(url)
+        await hasArrived()
+        await body.discard()
+      },
+    ],
+    ['/packed', 6 * MIB, (client, url) => t.throwsAsync(bytesOf(client, url), { code: 'ERR_OFFLOOP_TOO_LARGE' })],
+  ]
+  for (const [path, maxBytes, use] of uses) {
+    const client = createClient({ agent: { connections: 1 }, maxBytes })
+    for (let round = 0; round < 3; round += 1) {
+      await use(client, `${served.url}${path}`)
+      t.true((await bytesOf(client, `${served.url}/`)).equals(large), `${path} ${round}`)
+    }
+    await client.close()
+  }
+  await served.close()
+})

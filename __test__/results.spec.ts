@@ -31,6 +31,7 @@ import {
 } from '../src/index.ts'
 import { trimMemory } from '../src/kit/index.ts'
 import { checkMemory, OWN } from './fixtures/results.ts'
+import { runScenario } from './fixtures/child.ts'
 import { isFull } from './fixtures/extent.ts'
 
 const folder = mkdtempSync(join(tmpdir(), 'offloop-results-'))
@@ -612,3 +613,113 @@ test.serial(
     server.close()
   },
 )
+
+for (const [name, what] of [
+  ['arrays', 'methods of arrays that were replaced see no memory of later results'],
+  ['decoder', 'a TextDecoder that was replaced sees no memory of later results'],
+  ['behind', 'what lies behind the body of a request is zero'],
+  ['channels', 'subscribers of undici’s channels see copies'],
+] as const) {
+  test.serial(what, async (t) => {
+    const ended = await runScenario('results', name)
+    t.is(ended.stdout, 'played\n', `${ended.signal} ${ended.stderr}`)
+    t.is(ended.code, 0, ended.stderr)
+  })
+}
+
+test.serial('a call that code of its value aborts takes nothing', async (t) => {
+  const typedArrays = 'base64'
+  const calls: readonly ((bytes: Uint8Array, controller: AbortController) => Promise<unknown>)[] = [
+    (bytes, controller) => {
+      const { signal } = controller
+      return encode(valueOf(bytes, controller), { typedArrays, transfer: true, signal })
+    },
+    (bytes, controller) => {
+      const { signal } = controller
+      return encodeLines([{ bytes }, valueOf(bytes, controller)], { typedArrays, transfer: true, signal })
+    },
+    (bytes, controller) => {
+      const { signal } = controller
+      return encodeMsgpack(valueOf(bytes, controller), { transfer: true, signal })
+    },
+    (bytes, controller) => {
+      const { signal } = controller
+      return saveFile(join(folder, 'aborted'), valueOf(bytes, controller), { transfer: true, signal })
+    },
+    (bytes, controller) => {
+      const { signal } = controller
+      const wire = {
+        ...EXPERTS,
+        get data() {
+          controller.abort()
+          return bytes
+        },
+      }
+      return decodeExperts(wire, { transfer: true, signal })
+    },
+  ]
+  for (const call of calls) {
+    const bytes = copyOf(BYTES)
+    await t.throwsAsync(call(bytes, new AbortController()), { any: true, name: 'AbortError' })
+    t.true(BYTES.equals(bytes))
+  }
+})
+
+function valueOf(bytes: Uint8Array, controller: AbortController): object {
+  return {
+    bytes,
+    get more() {
+      controller.abort()
+      return 1
+    },
+  }
+}
+
+test.serial('rows of a generator are read before it goes on, whatever it does with their bytes', async (t) => {
+  const path = join(folder, 'generated.jsonl')
+  const row = JSON.stringify({ bytes: TEXT })
+  function* rows(): Generator<object> {
+    const bytes = copyOf(BYTES)
+    yield { bytes }
+    release(bytes)
+    const again = copyOf(BYTES)
+    yield { bytes: again }
+    t.is(again.length, 0)
+    if (0 < again.length) structuredClone(again.buffer, { transfer: [again.buffer] })
+    yield { bytes: copyOf(BYTES) }
+  }
+  {
+    await using log = await openJsonl(path, { durability: 'none', encode: { typedArrays: 'base64' } })
+    const before = log.append({ before: 1 })
+    await log.appendMany(rows(), { transfer: true })
+    await before
+    await log.append({ after: 1 })
+  }
+  t.is(readFileSync(path, 'utf8'), `{"before":1}\n${`${row}\n`.repeat(3)}{"after":1}\n`)
+  await saveFile(path, rows(), {
+    format: 'jsonl',
+    durability: 'none',
+    transfer: true,
+    encode: { typedArrays: 'base64' },
+  })
+  t.is(readFileSync(path, 'utf8'), `${row}\n`.repeat(3))
+})
+
+test.serial('a log goes on after code of a row has detached bytes of an earlier row', async (t) => {
+  const path = join(folder, 'detached.jsonl')
+  const bytes = copyOf(BYTES)
+  const detacher = {
+    get more() {
+      structuredClone(bytes.buffer, { transfer: [bytes.buffer] })
+      return 1
+    },
+  }
+  await using log = await openJsonl(path, { durability: 'none', encode: { typedArrays: 'base64' } })
+  const before = log.append({ before: 1 })
+  await t.throwsAsync(log.appendMany([{ bytes }, detacher], { transfer: true }), { code: 'ERR_INVALID_ARG_VALUE' })
+  await before
+  await log.append({ after: 1 })
+  await log.flush()
+  t.is(readFileSync(path, 'utf8').split('\n')[0], '{"before":1}')
+  t.true(readFileSync(path, 'utf8').endsWith('{"after":1}\n'))
+})

@@ -591,10 +591,10 @@ export class Tape {
    */
   static takePlaces(tapes: readonly Tape[]): void {
     const views = newMap<ArrayBufferLike, Uint8Array>()
-    for (const tape of tapes) tape.#listPlaces(views)
+    forEachTape(tapes, (tape) => tape.#listPlaces(views))
     if (views.size === 0) return
     const taken = takeEach(views)
-    for (const tape of tapes) tape.#fillPlaces(taken)
+    forEachTape(tapes, (tape) => tape.#fillPlaces(taken))
   }
 
   /** Adds one view of each memory. */
@@ -604,6 +604,14 @@ export class Tape {
       if (lengthOf(view) !== length) throw invalidValue('the value', 'has bytes that its own code detached', view)
       views.set(place.buffer, view)
     }
+  }
+
+  /** Copies the bytes that have places and were not taken: the tape is printed while its call still captures. */
+  #copyPlaces(): void {
+    for (let place = this.#places; place !== undefined; place = place.below) {
+      check(this.parts?.copyBytes(place.index, place.view) ?? null)
+    }
+    this.#places = undefined
   }
 
   #fillPlaces(taken: ReadonlyMap<ArrayBufferLike, SharedMemory>): void {
@@ -748,7 +756,7 @@ export class Tape {
 
   /** Hands everything over to a task. */
   finish(): TapeParts {
-    if (this.#places !== undefined) Tape.takePlaces([this])
+    this.#copyPlaces()
     this.flush()
     this.parts ??= new TapeParts()
     for (let sealed = this.#firstSealed; sealed !== undefined; sealed = sealed.next) addSegment(this.parts, sealed)
@@ -802,6 +810,14 @@ interface SnapshotMemory {
   readonly segments: Segment | undefined
   readonly taken: TakenMemory | undefined
   readonly cost: number | undefined
+}
+
+/** Calls back for each tape. No iterator of arrays sees tapes: it may be replaced. */
+function forEachTape(tapes: readonly Tape[], callback: (tape: Tape) => void): void {
+  for (let index = 0; index < tapes.length; index += 1) {
+    const tape = tapes[index]
+    if (tape !== undefined) callback(tape)
+  }
 }
 
 /** A captured value that any number of tasks can print. */

@@ -53,7 +53,7 @@ export class EncoderCore {
   readonly #trials: readonly Trial[] = Array.from({ length: SIZE_CLASSES }, () => new Trial())
 
   encode(value: unknown, config: EncodeConfig, signal: AbortSignal | undefined): Bytes | Promise<Bytes> {
-    const tape = this.#capture(value, config)
+    const tape = this.#capture(value, config, signal)
     return this.#printAtOnce(tape, config) ?? this.#print(tape, config, signal)
   }
 
@@ -117,8 +117,8 @@ export class EncoderCore {
   }
 
   /** Captures one value for a task that needs its bytes. */
-  rowBufferOf(value: unknown, config: EncodeConfig): RowBuffer {
-    const tape = this.#capture(value, config)
+  rowBufferOf(value: unknown, config: EncodeConfig, signal: AbortSignal | undefined): RowBuffer {
+    const tape = this.#capture(value, config, signal)
     const rowBuffer = new RowBuffer(tape, config.layout, () => this.#give(tape))
     rowBuffer.size = usualOf(tape, config)
     return rowBuffer
@@ -147,13 +147,15 @@ export class EncoderCore {
     this.#idleCount += 1
   }
 
-  #capture(value: unknown, { rules, newline, transfer }: EncodeConfig): Tape {
+  #capture(value: unknown, { rules, newline, transfer }: EncodeConfig, signal?: AbortSignal): Tape {
     const tape = this.#take()
     tape.rules = rules
     tape.transfer = transfer
     try {
       if (!captureValue(tape, value, tape.vocabulary.root)) throw noJson('the value')
       if (newline) tape.row()
+      // Code of the value may have aborted the call, which then takes nothing.
+      if (transfer) signal?.throwIfAborted()
       if (transfer) Tape.takePlaces([tape])
       return tape
     } catch (error) {

@@ -22,16 +22,17 @@ export function expectedOf(usual: number): number {
 }
 
 /**
- * Takes the bytes of the rows of one call: when all rows of an iterable are captured, since they may share bytes; of a
- * stream when each is.
+ * Takes the bytes of the rows of one call. Rows of an array may share bytes, so they are taken when all are captured.
+ * Other rows are taken one by one: the code that makes the next one may use the memory again.
  */
 export class RowTransfer {
-  isStream = false
+  /** Whether each row is taken when it is captured. */
+  takesEach = true
   readonly #tapes: Tape[] = []
 
   add(tape: Tape): void {
-    if (this.isStream) Tape.takePlaces([tape])
-    else if (this.#tapes.at(-1) !== tape) addTo(this.#tapes, tape)
+    if (this.takesEach) Tape.takePlaces([tape])
+    else if (this.#tapes[this.#tapes.length - 1] !== tape) addTo(this.#tapes, tape)
   }
 
   end(): void {
@@ -133,13 +134,15 @@ export function forEachRow(
   { signal, transfer }: ForEachOptions,
   take: (row: unknown) => Promise<unknown> | undefined,
 ): Promise<void> | undefined {
-  if (isArray(rows)) for (let index = 0; index < rows.length; index += 1) void take(rows[index])
-  else if (isIterable(rows)) for (const row of rows) void take(row)
-  else if (isAsyncIterable(rows)) {
-    if (transfer !== undefined) transfer.isStream = true
-    return readStream(rows, signal, (row) => take(row) ?? yieldToLoop())
-  } else throw invalidType(name, 'an iterable or an async iterable', rows)
-  transfer?.end()
+  if (isArray(rows)) {
+    if (transfer !== undefined) transfer.takesEach = false
+    for (let index = 0; index < rows.length; index += 1) void take(rows[index])
+    // Code of a row may have aborted the call, which then takes nothing.
+    signal?.throwIfAborted()
+    transfer?.end()
+  } else if (isIterable(rows)) for (const row of rows) void take(row)
+  else if (isAsyncIterable(rows)) return readStream(rows, signal, (row) => take(row) ?? yieldToLoop())
+  else throw invalidType(name, 'an iterable or an async iterable', rows)
   return undefined
 }
 

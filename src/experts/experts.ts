@@ -151,6 +151,8 @@ export async function decodeExperts(
   }
   const inputs = new TurnGatherer(1, config)
   inputs.addWire(wire, 0)
+  // A getter of the payload may have aborted the call.
+  config.signal?.throwIfAborted()
   return await convert(inputs, config)
 }
 
@@ -453,10 +455,10 @@ class TurnGatherer {
   take(): void {
     if (this.#isTaken) return
     this.#isTaken = true
-    const lengths = this.#bytes.map(lengthOf)
+    const lengths = this.#byTurn(this.#bytes.map(lengthOf)).map(Number)
     const taken = takeAll(this.#bytes)
     const memories = this.#byTurn(taken)
-    this.#turns?.take(this.source, keeperOf(memories), memories, this.#byTurn(lengths).map(Number))
+    this.#turns?.take(this.source, keeperOf(memories), memories, lengths)
     for (let at = 0; at < taken.length; at += 1) {
       const memory = taken[at] ?? null
       if (memory === null) this.#copy(at)
@@ -474,9 +476,13 @@ class TurnGatherer {
 
   /** Returns one item for each turn. */
   #byTurn<T>(ofBytes: readonly (T | null)[]): (T | null)[] {
-    if (ofBytes.length === this.#count) return [...ofBytes]
-    const places = Array.from<T | null>({ length: this.#count }).fill(null)
-    for (let at = 0; at < ofBytes.length; at += 1) places[this.#indexes[at] ?? 0] = ofBytes[at] ?? null
+    const places: (T | null)[] = []
+    let at = 0
+    for (let index = 0; index < this.#count; index += 1) {
+      const isOfTurn = this.#indexes[at] === index
+      addTo(places, isOfTurn ? (ofBytes[at] ?? null) : null)
+      if (isOfTurn) at += 1
+    }
     return places
   }
 

@@ -8,7 +8,7 @@ import { lengthOf, partOf } from '../runtime/intrinsics.ts'
 import { copyInput, unwrap, type InputBytes } from '../runtime/native.ts'
 import { copyOptions, readSignal, tableOf } from '../runtime/options.ts'
 import { run } from '../runtime/pool.ts'
-import { giveBack } from '../runtime/results.ts'
+import { releaseView } from '../runtime/results.ts'
 import {
   parseInput,
   planInput,
@@ -163,6 +163,7 @@ function textOf(bytes: Bytes, limit?: number): string {
     const message = `a text of ${lengthOf(bytes)} bytes is longer than a string can be`
     throw new OffloopError('ERR_OFFLOOP_TOO_LARGE', message, { cause })
   } finally {
-    giveBack(bytes)
+    // Whoever has replaced the decoder may have kept a view.
+    releaseView(bytes)
   }
 }

@@ -4,6 +4,7 @@
  * returns.
  */
 
+import { channel } from 'node:diagnostics_channel'
 import type { Socket } from 'node:net'
 import { allocUnsafeSlow, apply, bufferFrom, bufferOf, lengthOf, offsetOf, partOf } from '../runtime/intrinsics.ts'
 
@@ -61,7 +62,7 @@ export class Connection {
     const bytes = partOf(this.#buffer, 0, length)
     // Bytes that undici put back come first.
     if (socket === undefined || socket.readableLength !== 0) return this.#queue(bytes)
-    const isSmall = length <= SMALL
+    const isSmall = length <= SMALL || isWatched()
     this.#pending = isSmall ? bufferFrom(bytes) : bytes
     offer(this, socket)
     if (this.#pending !== null) {
@@ -100,6 +101,14 @@ export class Connection {
   #queue(bytes: ReadBuffer): boolean {
     return this.#socket?.push(bufferFrom(bytes)) ?? false
   }
+}
+
+/** Channels on which undici publishes views of what it reads. A subscriber may keep them, or take their memory away. */
+const CHANNELS = ['undici:request:headers', 'undici:request:trailers', 'undici:request:bodyChunkReceived']
+const watched = CHANNELS.map((name) => channel(name))
+
+function isWatched(): boolean {
+  return watched.some(({ hasSubscribers }) => hasSubscribers)
 }
 
 /** Lets undici read the pending chunk: it listens for "readable" and calls `read`. */

@@ -6,7 +6,7 @@
 import type { Dispatcher } from 'undici'
 import { onAbort } from '../runtime/abort.ts'
 import { OffloopError } from '../runtime/errors.ts'
-import { bufferFrom, leastOf, lengthOf } from '../runtime/intrinsics.ts'
+import { bufferFrom, leastOf, lengthOf, partOf } from '../runtime/intrinsics.ts'
 import { check, InputBytes } from '../runtime/native.ts'
 import { currentConnection, notePiece, type Connection } from './connection.ts'
 import { codingsOf, Decoder } from './decoder.ts'
@@ -152,8 +152,10 @@ export class Receiver implements Dispatcher.DispatchHandler {
   }
 
   onResponseEnd(): void {
-    if (this.#state !== 'open') return
     this.#isReceived = true
+    // The next response of the connection is another receiver's.
+    if (this.#connection !== undefined) this.#continue()
+    if (this.#state !== 'open') return
     this.#memory?.end()
     this.#memory = undefined
     if (this.#decoder === undefined || this.#isDecoded) this.#finish()
@@ -178,7 +180,7 @@ export class Receiver implements Dispatcher.DispatchHandler {
   /** Adds bytes of the body. The caller may change them afterwards. */
   #add(piece: Buffer): void {
     const rest = this.#limit - this.#size
-    const failure = this.#source.copy(rest < lengthOf(piece) ? piece.subarray(0, rest) : piece)
+    const failure = this.#source.copy(rest < lengthOf(piece) ? partOf(piece, 0, rest) : piece)
     if (failure !== null) {
       this.#failWith(() => check(failure))
       return
@@ -239,7 +241,7 @@ export class Receiver implements Dispatcher.DispatchHandler {
    * there a body that may end with its connection arrives without a pause.
    */
   #pause(): void {
-    if (this.#isPaused) return
+    if (this.#isPaused || this.#isReceived) return
     this.#isPaused = true
     if (this.#connection !== undefined) this.#connection.pause()
     else if (this.#canPause) this.#controller?.pause()

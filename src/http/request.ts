@@ -4,7 +4,7 @@ import { promisify } from 'node:util'
 import * as zlib from 'node:zlib'
 import { readEncodeConfig, SYNC_KEYS, type EncodeOptions } from '../encode/config.ts'
 import { shared } from '../encode/encoder-core.ts'
-import { allocate, checkBytes, utf8Of, type Bytes } from '../runtime/bytes.ts'
+import { allocateNow, checkBytes, utf8Of, type Bytes } from '../runtime/bytes.ts'
 import { invalidType, invalidValue } from '../runtime/errors.ts'
 import { isUint8Array, keysOf, lengthOf, setBytes } from '../runtime/intrinsics.ts'
 import {
@@ -16,7 +16,7 @@ import {
   withoutPrototype,
   type Cancellable,
 } from '../runtime/options.ts'
-import { giveBack } from '../runtime/results.ts'
+import { releaseView } from '../runtime/results.ts'
 import { zstdOf } from './decoder.ts'
 
 /** How the body of a request is compressed. `'zstd'` needs Node 22.15 or newer. */
@@ -99,7 +99,7 @@ const COMPRESSORS = tableOf<Compressor | undefined>({ gzip, zstd })
 async function compressed(plain: Bytes | Promise<Bytes>, compress: Compressor): Promise<Bytes> {
   const bytes = await plain
   const smaller = await compress(bytes)
-  giveBack(bytes)
+  releaseView(bytes)
   // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- zlib makes Buffers over memory of V8
   return smaller as Bytes
 }
@@ -152,10 +152,10 @@ function hasHeader(headers: object, name: string): boolean {
 /** Copies a body: the caller may change it while it is sent. */
 function readBody(body: unknown): Bytes | undefined {
   if (body === undefined) return undefined
-  if (typeof body === 'string') return utf8Of(body, allocate)
+  if (typeof body === 'string') return utf8Of(body, allocateNow)
   if (!isUint8Array(body)) throw invalidType('options.body', 'of type string or an instance of Uint8Array', body)
   const bytes = checkBytes('options.body', body)
-  const copy = allocate(lengthOf(bytes))
+  const copy = allocateNow(lengthOf(bytes))
   setBytes(copy, bytes, 0)
   return copy
 }

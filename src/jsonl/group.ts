@@ -61,8 +61,8 @@ export class RowGroup implements Queued<RowGroup> {
 
   /** Writes the group in a task. The task and `LogFile.finish` race for it: the winner writes, the task reports. */
   async write(file: LogFile): Promise<GroupOutcome> {
-    const { input } = this.#captured()
     try {
+      const { input } = this.#captured()
       const launch = (): Promise<GroupReport | Failure> => {
         this.isLaunched = true
         return writeGroup(file, { ...input, flushes: this.flushes })
@@ -75,8 +75,13 @@ export class RowGroup implements Queued<RowGroup> {
 
   /** Writes the group on the JS thread. */
   writeNow(file: LogFile): GroupOutcome {
-    const { input } = this.#captured()
-    return outcomeOf(writeGroupSync(file, { ...input, flushes: this.flushes }))
+    try {
+      const { input } = this.#captured()
+      return outcomeOf(writeGroupSync(file, { ...input, flushes: this.flushes }))
+    } catch (error) {
+      // There is no memory for the bytes of a row.
+      return { ...NOTHING_WRITTEN, error }
+    }
   }
 
   #captured(): GroupCapture {

@@ -187,7 +187,6 @@ class RowLog implements JsonlFile {
   append(row: unknown, options?: BytesInput): Promise<{ readonly offset: number; readonly length: number }> {
     return new Promise((resolve, reject) => {
       const transfer = readRowTransfer(options)
-      if (transfer !== undefined) transfer.isStream = true
       this.#add(row, { written: (offset, length) => resolve({ offset, length }), failed: reject }, transfer)
     })
   }
@@ -399,14 +398,14 @@ class RowLog implements JsonlFile {
   }
 }
 
-const callWhenSettled = callbackify((wait: Promise<void>) => wait)
-
-/** Returns an Error for any value: streams fail with Errors only. */
 function readRowTransfer(options: BytesInput | undefined): RowTransfer | undefined {
   if (options === undefined) return undefined
   return readTransfer(copyOptions(options, BYTES_KEYS).transfer) ? new RowTransfer() : undefined
 }
 
+const callWhenSettled = callbackify((wait: Promise<void>) => wait)
+
+/** Returns an Error for any value: streams fail with Errors only. */
 function asError(error: unknown): Error {
   return error instanceof Error ? error : new Error('a row could not be appended', { cause: error })
 }

@@ -3,7 +3,7 @@
 import { allocate, type Bytes } from '../runtime/bytes.ts'
 import { invalidType, invalidValue, OffloopError } from '../runtime/errors.ts'
 import { compile } from '../capture/compile.ts'
-import { isArray, keysOf, parseJson, partOf, stringifyJson } from '../runtime/intrinsics.ts'
+import { addTo, isArray, keysOf, parseJson, partOf, stringifyJson } from '../runtime/intrinsics.ts'
 import { copyRows, nextRows, RowsReader, unwrap } from '../runtime/native.ts'
 import {
   copyOptions,
@@ -269,7 +269,8 @@ async function rowsOf(
   // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- the addon writes numbers to these columns
   const [offsets = [], lengths = []] = columns as readonly (readonly number[])[]
   if (kind === 'bytes') {
-    const memories = sizes.map(allocate)
+    const memories: Bytes[] = []
+    for (let index = 0; index < sizes.length; index += 1) addTo(memories, allocate(sizes[index] ?? 0))
     unwrap(await run((stop) => copyRows(reader, memories, stop), { lane: 'files', signal, first: true }))
     // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- the addon writes numbers to these columns
     const [indexes = [], starts = []] = columns.slice(FIELDS) as readonly (readonly number[])[]

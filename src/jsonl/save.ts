@@ -124,7 +124,7 @@ function saveValue(
   config: EncodeConfig,
   signal: AbortSignal | undefined,
 ): Promise<number> {
-  const rowBuffer = shared.rowBufferOf(value, config)
+  const rowBuffer = shared.rowBufferOf(value, config, signal)
   file.end()
   return write(file, rowBuffer, config.gap, signal)
 }

@@ -332,7 +332,8 @@ async function takeApartFrom<R>(
     )
     // A large value may be in the memory of the body: its index is one more than the last one of the others.
     const inPlace = plan.lifts.some((lift) => lift[2] === memories.length) ? taken : undefined
-    const all = inPlace === undefined ? memories : [...memories, inPlace]
+    const all = memories
+    if (inPlace !== undefined) addTo(memories, inPlace)
     const values = gathered(plan, readLengths(filled), all, config)
     input.end(inPlace)
     return { rest: await form.read(rest, body, plan.restSize), values }
@@ -340,11 +341,13 @@ async function takeApartFrom<R>(
     // A task that began has taken what these hold.
     input.end()
     scanned?.clear()
-    for (const memory of memories) giveBack(memory)
+    for (let index = 0; index < memories.length; index += 1) giveBack(memories[index] ?? NOTHING)
     if (rest !== null) giveBack(rest)
     throw error
   }
 }
+
+const NOTHING: Bytes = allocate(0)
 
 /** Makes the memory of values. Small ones share the first, which never comes back. */
 function makeMemories(memories: Bytes[], sizes: readonly number[], make: (size: number) => Bytes): void {

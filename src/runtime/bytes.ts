@@ -18,6 +18,7 @@ import {
   isUint8Array,
   leastOf,
   lengthOf,
+  newMap,
   partOf,
   propertyOf,
   sizeOf,
@@ -216,36 +217,49 @@ export function takeAll(views: readonly Uint8Array[]): (ArrayBuffer | null)[] {
   const taken: (ArrayBuffer | null)[] = []
   let group: (ArrayBuffer | undefined)[] = []
   let size = 0
-  for (const view of views) {
-    const buffer = uses.get(bufferOf(view)) === 1 ? takeableOf(view) : undefined
+  for (let index = 0; index < views.length; index += 1) {
+    const view = views[index]
+    const buffer = view !== undefined && uses.get(bufferOf(view)) === 1 ? takeableOf(view) : undefined
     const length = buffer === undefined ? 0 : sizeOf(buffer)
     if (MOST_TAKEN < size + length) {
-      taken.push(...takeGroup(group))
+      takeGroup(group, taken)
       group = []
       size = 0
     }
-    group.push(buffer)
+    addTo(group, buffer)
     size += length
   }
-  taken.push(...takeGroup(group))
+  takeGroup(group, taken)
   return taken
 }
 
 /** Most bytes that one call takes. */
 const MOST_TAKEN = 16 * 1024 * 1024
 
-function takeGroup(buffers: readonly (ArrayBuffer | undefined)[]): (ArrayBuffer | null)[] {
-  const takeable = buffers.filter((buffer) => buffer !== undefined)
+/** Takes memory and adds it to a list. No method of arrays sees it: they may be replaced. */
+function takeGroup(buffers: readonly (ArrayBuffer | undefined)[], taken: (ArrayBuffer | null)[]): void {
+  const cloned = cloneAll(buffers)
+  let next = 0
+  for (let index = 0; index < buffers.length; index += 1) {
+    const buffer = buffers[index]
+    if (buffer === undefined) addTo(taken, null)
+    // One of them cannot be taken. It is copied.
+    else if (cloned === undefined) addTo(taken, takeBuffer(buffer) ?? null)
+    else addTo(taken, renewed(buffer, cloned[next++] ?? buffer))
+  }
+}
+
+function cloneAll(buffers: readonly (ArrayBuffer | undefined)[]): ArrayBuffer[] | undefined {
+  const takeable: ArrayBuffer[] = []
+  for (let index = 0; index < buffers.length; index += 1) {
+    const buffer = buffers[index]
+    if (buffer !== undefined) addTo(takeable, buffer)
+  }
   try {
-    const taken = clone(takeable, { transfer: takeable })
-    let next = 0
-    return buffers.map((buffer) => {
-      const memory = buffer === undefined ? undefined : taken[next++]
-      return buffer === undefined || memory === undefined ? null : renewed(buffer, memory)
-    })
+    return clone(takeable, { transfer: takeable })
   } catch {
-    // DataCloneError: one of them cannot be taken. It is copied.
-    return buffers.map((buffer) => (buffer === undefined ? null : (takeBuffer(buffer) ?? null)))
+    // DataCloneError: one of them cannot be taken.
+    return undefined
   }
 }
 
@@ -256,8 +270,11 @@ export function keeperOf(memories: readonly (ArrayBuffer | null)[]): Uint8Array 
 
 /** Counts the views of each memory: taking it for one view would empty the others. */
 function usesOf(views: readonly Uint8Array[]): Map<ArrayBufferLike, number> {
-  const uses = new Map<ArrayBufferLike, number>()
-  for (const view of views) uses.set(bufferOf(view), (uses.get(bufferOf(view)) ?? 0) + 1)
+  const uses = newMap<ArrayBufferLike, number>()
+  for (let index = 0; index < views.length; index += 1) {
+    const view = views[index]
+    if (view !== undefined) uses.set(bufferOf(view), (uses.get(bufferOf(view)) ?? 0) + 1)
+  }
   return uses
 }
 

@@ -222,7 +222,7 @@ export function toLatin1(bytes: Uint8Array): string {
 }
 
 /** Returns a Buffer of a part of the same memory. */
-export function partOf(buffer: Buffer<ArrayBuffer>, start: number, end: number): Buffer<ArrayBuffer> {
+export function partOf<T extends ArrayBufferLike>(buffer: Buffer<T>, start: number, end: number): Buffer<T> {
   return apply(subarray, buffer, [start, end])
 }
 
