@@ -192,7 +192,7 @@ test('results of 64 KiB or more have an ArrayBuffer of their own, which can be t
   }
 })
 
-test('what lies behind a result in its ArrayBuffer is zero, or the caller’s own text', async (t) => {
+test('what lies behind a result in its ArrayBuffer is zero', async (t) => {
   const text = Buffer.from(noise(SIZE).toString('base64').replaceAll(/.{10}/g, '$& '))
   const bytes = await decodeBase64(text)
   t.true(new Uint8Array(bytes.buffer, bytes.length).every((byte) => byte === 0))
@@ -205,7 +205,8 @@ test('what lies behind a result in its ArrayBuffer is zero, or the caller’s ow
   }
   const own = owned(text)
   const inPlace = await decodeBase64(own, { transfer: true })
-  t.deepEqual(Buffer.from(inPlace.buffer, text.length - 100), text.subarray(-100))
+  t.true(inPlace.length < inPlace.buffer.byteLength)
+  t.true(new Uint8Array(inPlace.buffer, inPlace.length).every((byte) => byte === 0))
 })
 
 test('a result can be the input of the next call', async (t) => {
