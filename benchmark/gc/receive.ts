@@ -7,7 +7,7 @@ import { answerTo } from '../channel.ts'
 import { fillHeap } from '../heap.ts'
 import { byteAt, makeBody } from './bytes.ts'
 import { createClient } from '../../src/http/index.ts'
-import { release } from '../../src/index.ts'
+import { configure, release } from '../../src/index.ts'
 
 export interface ReceiveOrder {
   readonly way: 'fetch' | 'client'
@@ -49,6 +49,8 @@ async function byFetch(url: string, size: number, check: Check): Promise<void> {
   checkSize(from, size)
 }
 
+// As a program does that has eight such bodies under way: their memory and that of their results.
+configure({ maxIdleBytes: 1024 * 2 ** 20 })
 const client = createClient()
 
 async function byClient(url: string, size: number, check: Check): Promise<void> {
