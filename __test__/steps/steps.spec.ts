@@ -40,7 +40,7 @@ async function countAll(): Promise<Map<string, number[]>> {
   const out = makeFile('')
   const loader = ['--import', '@oxc-node/core/register', '--import', './__test__/fixtures/use-hooks.mjs']
   // Without code that is compiled at run time, and with few collections.
-  const flags = ['--jitless', '--no-expose-wasm', '--single-threaded', '--min-semi-space-size=128']
+  const flags = ['--expose-gc', '--jitless', '--no-expose-wasm', '--single-threaded', '--min-semi-space-size=128']
   const program = [process.execPath, ...flags, ...loader, '__test__/scenarios/steps.ts', 'count']
   await run('valgrind', ['--tool=callgrind', `--callgrind-out-file=${out}`, ...program], {
     cwd: ROOT,
