@@ -8,7 +8,7 @@ import test from 'ava'
 
 type Table = Readonly<Record<string, number>>
 
-const capture = read('../src/capture/tape.ts')
+const capture = read('../src/capture/opcodes.ts')
 const typed = read('../src/capture/typed.ts')
 const crate = read('../crates/json/src/tape.rs')
 
@@ -37,9 +37,9 @@ test('the crate reads each tag as it is declared', (t) => {
 
 for (const [what, from, to] of [
   ['a tag has another number', 'const ROPE = 4', 'const ROPE = 5'],
-  ['a tag is gone', /^const UTF16 = .*\n/m, ''],
+  ['a tag is gone', /^export const UTF16 = .*\n/m, ''],
   ['a tag has another name', 'const LONG = 12', 'const LENGTHY = 12'],
-  ['a tag is new', /^const LATIN1 = .*\n/m, '$&const LATIN2 = 16\n'],
+  ['a tag is new', /^export const LATIN1 = .*\n/m, '$&export const LATIN2 = 16\n'],
   ['a payload has another number', '(3 << 4) | EXTRA', '(7 << 4) | EXTRA'],
   ['a payload has another tag', '(2 << 4) | OPEN', '(2 << 4) | CLOSE'],
   ['a text is elsewhere', 'const IN_ROPE = 2', 'const IN_ROPE = 3'],

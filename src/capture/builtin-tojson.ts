@@ -5,7 +5,7 @@
 
 import { hasToJson, isObject } from './plain.ts'
 import type { CaptureRules } from './rules.ts'
-import type { Tape } from './tape.ts'
+import type { CaptureContext } from './context.ts'
 import {
   apply,
   arrayPrototype,
@@ -37,7 +37,7 @@ const lengthGetter = getterOfLength()
  * Does what `Date.prototype.toJSON` does, and reads the same properties in the same order. Returns the time if only
  * built-ins take part; else returns undefined and leaves the answer in `tape.stopped`.
  */
-export function dateJson(tape: Tape, date: Date): number | undefined {
+export function dateJson(tape: CaptureContext, date: Date): number | undefined {
   const convert: unknown = propertyOf(date, toPrimitive)
   if (convert !== dateToPrimitive) return answerIso(tape, date, convertDate(date, convert))
   const valueOf: unknown = propertyOf(date, 'valueOf')
@@ -51,7 +51,7 @@ export function dateJson(tape: Tape, date: Date): number | undefined {
   return undefined
 }
 
-function answerIso(tape: Tape, date: Date, primitive: unknown): undefined {
+function answerIso(tape: CaptureContext, date: Date, primitive: unknown): undefined {
   const isFinite = typeof primitive !== 'number' || primitive - primitive === 0
   tape.stopped = isFinite ? call(propertyOf(date, 'toISOString'), date, [], 'toISOString') : null
 }

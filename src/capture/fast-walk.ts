@@ -48,16 +48,14 @@ import {
   DOUBLES,
   FALSE,
   INTS,
-  LONG_ROPE,
-  NODE,
   NULL,
   OPEN_ARRAY,
   OPEN_OBJECT,
   ROPE,
-  SHORT_STRING,
   TRUE,
-  type Tape,
-} from './tape.ts'
+} from './opcodes.ts'
+import type { CaptureContext as Tape } from './context.ts'
+import { LONG_ROPE, NODE, SHORT_STRING } from './strings.ts'
 
 /**
  * Levels of nesting that the walk handles. `spec-walk.ts`, which needs none of the engine's stack, captures deeper

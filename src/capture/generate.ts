@@ -27,16 +27,15 @@ import {
   DATE,
   DOUBLE,
   FALSE,
-  LONG_ROPE,
   MOST_INT,
   NULL,
   OPEN_ARRAY,
   OPEN_OBJECT,
   ROPE,
-  SHORT_STRING,
   TRUE,
-  type Tape,
-} from './tape.ts'
+} from './opcodes.ts'
+import type { CaptureContext as Tape } from './context.ts'
+import { LONG_ROPE, SHORT_STRING } from './strings.ts'
 import { makeCopyDoubles, makeCopyInts } from './loops.ts'
 
 /** Captures elements from `start` to `end`. Returns `end`, or the index where it gave up. */

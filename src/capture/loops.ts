@@ -5,14 +5,14 @@
  */
 
 import { compile } from './compile.ts'
-import type { Tape } from './tape.ts'
+import type { CaptureContext } from './context.ts'
 
 /**
  * Copies numbers from `start` to `end` into the stream, from `at` on. Returns how many it copied. An element that is
  * not such a number ends the copy and goes to `tape.stopped`.
  */
 export type CopyLoop<Stream> = (
-  tape: Tape,
+  tape: CaptureContext,
   value: readonly unknown[],
   start: number,
   end: number,

@@ -7,7 +7,8 @@ import { leastOf, mostOf, newMap, newSet, stringifyJson, toText } from '../runti
 import { Lexicon } from '../runtime/native.ts'
 import type { ElementsCapture, ObjectCapture } from './generate.ts'
 import type { Sketch } from './sketch.ts'
-import { ENTRY, FALSE, NAME, NULL, TRUE, type Tape } from './tape.ts'
+import type { CaptureContext as Tape } from './context.ts'
+import { ENTRY, FALSE, NAME, NULL, TRUE } from './opcodes.ts'
 
 /** Most keys in a vocabulary. Further keys are written out each time. */
 const MOST_KEYS = 8192

@@ -2,13 +2,13 @@
 
 import { inspect } from 'node:util'
 import { OffloopError } from '../runtime/errors.ts'
-import type { Tape } from './tape.ts'
+import type { CaptureContext } from './context.ts'
 
 /**
  * Returns the error for a value that the options refuse. The value is at `name` in the container that is being
  * captured, or at `index` of the typed array there.
  */
-export function unsupported(tape: Tape, name: string | number, value: unknown, index?: number): OffloopError {
+export function unsupported(tape: CaptureContext, name: string | number, value: unknown, index?: number): OffloopError {
   const pointer = pointerTo(tape, name) + (index === undefined ? '' : `/${index}`)
   const place = pointer === '' ? 'the value' : `the value at ${pointer}`
   return new OffloopError('ERR_OFFLOOP_UNSUPPORTED', `${place} is ${inspect(value)}, which is refused`, { pointer })
@@ -18,7 +18,7 @@ export function unsupported(tape: Tape, name: string | number, value: unknown, i
 const STEPS_NAMED = 16
 
 /** Returns the error for a container that is too deep. It is at `name` in the container that is being captured. */
-export function tooDeep(tape: Tape, name: string | number): OffloopError {
+export function tooDeep(tape: CaptureContext, name: string | number): OffloopError {
   const { names, depth, rules } = tape
   const pointer = depth <= STEPS_NAMED ? pointerTo(tape, name) : pointerOf(names.slice(1, STEPS_NAMED + 1))
   const place = depth <= STEPS_NAMED ? pointer : `${pointer}/…`
@@ -27,7 +27,7 @@ export function tooDeep(tape: Tape, name: string | number): OffloopError {
 }
 
 /** Returns the pointer of the value at `name` in the container that is being captured. */
-function pointerTo({ names, depth }: Tape, name: string | number): string {
+function pointerTo({ names, depth }: CaptureContext, name: string | number): string {
   if (depth === 0) return ''
   return pointerOf(names.slice(1, depth).concat(name))
 }

@@ -36,6 +36,7 @@ import { rawJsonBytesOf, stringify, type Revived } from './raw-json.ts'
 import { NO_RULES, type CaptureRules } from './rules.ts'
 import { isTwofold, isUntouched } from './builtin-tojson.ts'
 import { tooDeep, unsupported } from './pointer.ts'
+import type { CaptureContext } from './context.ts'
 import {
   CLOSE_ARRAY,
   CLOSE_MAP,
@@ -47,8 +48,7 @@ import {
   OPEN_ARRAY,
   OPEN_MAP,
   OPEN_OBJECT,
-  type Tape,
-} from './tape.ts'
+} from './opcodes.ts'
 
 /**
  * A value under capture: an array, an object with the keys it had when it was reached, or something that `turn` steps
@@ -70,13 +70,13 @@ interface OpenValue {
 const SET_FROM = 64
 
 /** Captures the value at `key` of `holder`. Returns false if JSON.stringify would leave it out. */
-export function captureProperty(tape: Tape, holder: object, key: string, value: unknown): boolean {
+export function captureProperty(tape: CaptureContext, holder: object, key: string, value: unknown): boolean {
   return new Exact(tape).property(holder, key, value)
 }
 
 /** Captures a value whose `toJSON` was already read. */
 export function captureExactly(
-  tape: Tape,
+  tape: CaptureContext,
   name: string | number,
   value: unknown,
   toJSON: unknown,
@@ -86,18 +86,18 @@ export function captureExactly(
 }
 
 /** Captures an object or array that no user code replaces any more. */
-export function captureContainer(tape: Tape, name: string | number, value: object): void {
+export function captureContainer(tape: CaptureContext, name: string | number, value: object): void {
   new Exact(tape).container(name, value)
 }
 
 class Exact {
-  readonly #tape: Tape
+  readonly #tape: CaptureContext
   #frame: OpenValue | undefined
   #deep: Map<unknown, number> | undefined
   /** A Buffer or typed array with a `toJSON`: MessagePack gets the bytes, JSON gets the answer. */
   #twofold: { readonly bytes: TypedArray; readonly json: unknown } | undefined
 
-  constructor(tape: Tape) {
+  constructor(tape: CaptureContext) {
     this.#tape = tape
   }
 
@@ -378,7 +378,7 @@ const CIRCULAR = /^Converting circular structure/
  * the capture does not: on depth, on length, and on circles that may begin at an ancestor, which the engine does not
  * see.
  */
-export function stringified(tape: Tape, value: object): string | Revived | undefined {
+export function stringified(tape: CaptureContext, value: object): string | Revived | undefined {
   if (tape.rules !== NO_RULES || hasToJson(value)) return undefined
   try {
     return stringify(value)
@@ -410,14 +410,14 @@ function isThrownByEngine({ stack, message }: Error): boolean {
  * Puts a container on the path. For one that is there already it throws what JSON.stringify does; or writes what the
  * rules say instead, and tells that it is done.
  */
-export function enter(tape: Tape, name: string | number, value: object): boolean {
+export function enter(tape: CaptureContext, name: string | number, value: object): boolean {
   const { path, depth } = tape
   for (let index = depth - 1; 0 <= index; index -= 1) if (path[index] === value) return meetAgain(tape, index, name)
   push(tape, name, value)
   return true
 }
 
-function meetAgain(tape: Tape, start: number, name: string | number): false {
+function meetAgain(tape: CaptureContext, start: number, name: string | number): false {
   const { circular, target } = tape.rules
   tape.room()
   if (circular !== undefined) {
@@ -431,13 +431,13 @@ function meetAgain(tape: Tape, start: number, name: string | number): false {
 }
 
 /** Refuses a value that MessagePack cannot express: throws the error, or keeps it until MessagePack is asked for. */
-function refuse(tape: Tape, error: unknown): void {
+function refuse(tape: CaptureContext, error: unknown): void {
   if (!tape.isPart) throw error
   tape.msgpackError ??= error
   tape.literal(NULL)
 }
 
-function push(tape: Tape, name: string | number, value: object): void {
+function push(tape: CaptureContext, name: string | number, value: object): void {
   if (tape.rules.maxDepth <= tape.depth) throw tooDeep(tape, name)
   tape.path[tape.depth] = value
   tape.names[tape.depth] = name

@@ -2,7 +2,7 @@
 
 import { bytesOf, kindOf, lengthOf, type TypedArray } from '../runtime/intrinsics.ts'
 import { unsupported } from './pointer.ts'
-import type { Tape } from './tape.ts'
+import type { CaptureContext } from './context.ts'
 
 /** Form in which elements are written: `ElementStyle` of `crates/json/src/tape.rs`. */
 const AS_NUMBERS = 0
@@ -41,7 +41,7 @@ const BIGINTS = 9
 const CLAMPED = 11
 
 /** Writes bytes in the form that `Buffer.prototype.toJSON` gives them. */
-export function writeBuffer(tape: Tape, value: Uint8Array): void {
+export function writeBuffer(tape: CaptureContext, value: Uint8Array): void {
   tape.bytes(BUFFER, value, BUFFER_GROWTH, 1)
 }
 
@@ -52,7 +52,7 @@ export function hasBigints(value: TypedArray): boolean {
 }
 
 /** Writes a typed array at `name` of the present container. Its key is written already. */
-export function writeTypedArray(tape: Tape, name: string | number, value: TypedArray): void {
+export function writeTypedArray(tape: CaptureContext, name: string | number, value: TypedArray): void {
   const { rules } = tape
   const kind = KINDS[kindOf(value)] ?? BIGINTS
   const areBigints = hasBigints(value)
@@ -66,7 +66,7 @@ export function writeTypedArray(tape: Tape, name: string | number, value: TypedA
   tape.bytes((kind << 2) | form, bytesOf(value), growth, PACKED_GROWTHS[kind] ?? 1)
 }
 
-function refuseNonFinite(tape: Tape, name: string | number, value: TypedArray): void {
+function refuseNonFinite(tape: CaptureContext, name: string | number, value: TypedArray): void {
   const length = lengthOf(value)
   for (let index = 0; index < length; index += 1) {
     const number = Number(value[index])
@@ -75,7 +75,7 @@ function refuseNonFinite(tape: Tape, name: string | number, value: TypedArray): 
 }
 
 /** Throws the error of JSON.stringify for bigints, unless the rules allow them; or keeps it until JSON is asked for. */
-export function checkBigints(tape: Tape): void {
+export function checkBigints(tape: CaptureContext): void {
   const { bigint, target } = tape.rules
   if (bigint !== 'throw' || target === 'msgpack') return
   const error = new TypeError('Do not know how to serialize a BigInt')

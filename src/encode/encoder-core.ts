@@ -7,7 +7,11 @@ import { isLimit } from '../capture/spec-walk.ts'
 import { Vocabulary } from '../capture/path-node.ts'
 import { Revived, stringify } from '../capture/raw-json.ts'
 import type { CaptureRules } from '../capture/rules.ts'
-import { AT_ONCE_NS, releaseSegments, Tape, type SnapshotTape } from '../capture/tape.ts'
+import { CaptureContext } from '../capture/context.ts'
+import { takePlaces } from '../capture/places.ts'
+import { releaseSegments } from '../capture/segment.ts'
+import { AT_ONCE_NS } from '../capture/small-encoder.ts'
+import { keepTape, type SnapshotTape } from '../capture/snapshot-tape.ts'
 import { captureValue } from '../capture/fast-walk.ts'
 import { allocate, allocateNow, giveBack, resultOf, utf8Of, type Bytes } from '../runtime/bytes.ts'
 import { DEFAULT_CONFIG, type EncodeConfig, type OnBadRow, type PrintOptions } from './config.ts'
@@ -43,7 +47,7 @@ import { captureRow, expectedOf, forEachRow, noJson, RowBuffer, RowTransfer, SLA
 export class EncoderCore {
   #vocabulary = new Vocabulary()
   /** Stack of idle tapes: nothing is captured on them, and no task reads them. */
-  #idle: Tape | undefined
+  #idle: CaptureContext | undefined
   #idleCount = 0
   readonly #jsonSizes = new Sizes()
   readonly #spacedSizes = new Sizes()
@@ -124,7 +128,7 @@ export class EncoderCore {
     return rowBuffer
   }
 
-  #take(): Tape {
+  #take(): CaptureContext {
     if (this.#vocabulary.isFull) {
       // The lexicon is full: learning starts again.
       this.#vocabulary = new Vocabulary()
@@ -132,14 +136,14 @@ export class EncoderCore {
       this.#idleCount = 0
     }
     const tape = this.#idle
-    if (tape === undefined) return new Tape(this.#vocabulary, slab.native)
+    if (tape === undefined) return new CaptureContext(this.#vocabulary, slab.native)
     this.#idle = tape.below
     this.#idleCount -= 1
     tape.below = undefined
     return tape
   }
 
-  #give(tape: Tape): void {
+  #give(tape: CaptureContext): void {
     tape.reset()
     if (this.#idleCount === MOST_IDLE || tape.vocabulary !== this.#vocabulary) return
     tape.below = this.#idle
@@ -147,7 +151,7 @@ export class EncoderCore {
     this.#idleCount += 1
   }
 
-  #capture(value: unknown, { rules, newline, transfer }: EncodeConfig, signal?: AbortSignal): Tape {
+  #capture(value: unknown, { rules, newline, transfer }: EncodeConfig, signal?: AbortSignal): CaptureContext {
     const tape = this.#take()
     tape.rules = rules
     tape.transfer = transfer
@@ -156,7 +160,7 @@ export class EncoderCore {
       if (newline) tape.row()
       // Code of the value may have aborted the call, which then takes nothing.
       if (transfer) signal?.throwIfAborted()
-      if (transfer) Tape.takePlaces([tape])
+      if (transfer) takePlaces([tape])
       return tape
     } catch (error) {
       this.#give(tape)
@@ -165,13 +169,13 @@ export class EncoderCore {
   }
 
   /** Prints at once if that takes less of the JS thread than a task does. */
-  #printAtOnce(tape: Tape, printOptions: PrintOptions): Bytes | undefined {
+  #printAtOnce(tape: CaptureContext, printOptions: PrintOptions): Bytes | undefined {
     if (!tape.isCheap) return undefined
     return this.#printSmall(tape, printOptions) ?? this.#printNow(tape, printOptions)
   }
 
   /** Prints to the memory that small results share. Returns undefined for a large result. */
-  #printSmall(tape: Tape, { gap, layout }: PrintOptions): Bytes | undefined {
+  #printSmall(tape: CaptureContext, { gap, layout }: PrintOptions): Bytes | undefined {
     if (!tape.isSmall || gap !== undefined || (layout & ~Layout.Rows) !== 0) return undefined
     const { size } = tape
     if (SLAB_SIZE / 2 < size) return undefined
@@ -180,7 +184,7 @@ export class EncoderCore {
     return bytes
   }
 
-  #printNow(tape: Tape, printOptions: PrintOptions): Bytes {
+  #printNow(tape: CaptureContext, printOptions: PrintOptions): Bytes {
     const parts = tape.finish()
     try {
       return this.#printPartsNow(parts, tape.vocabulary.lexicon, usualOf(tape, printOptions), printOptions)
@@ -203,7 +207,7 @@ export class EncoderCore {
     return whole
   }
 
-  async #print(tape: Tape, printOptions: PrintOptions, signal: AbortSignal | undefined): Promise<Bytes> {
+  async #print(tape: CaptureContext, printOptions: PrintOptions, signal: AbortSignal | undefined): Promise<Bytes> {
     const parts = tape.finish()
     try {
       return await this.#printParts(parts, tape.vocabulary.lexicon, usualOf(tape, printOptions), printOptions, signal)
@@ -241,7 +245,7 @@ export class EncoderCore {
   keep(value: unknown, rules: CaptureRules, transfer: boolean): SnapshotTape {
     const tape = this.#capture(value, { ...DEFAULT_CONFIG, rules, transfer })
     try {
-      return tape.keep()
+      return keepTape(tape)
     } finally {
       this.#give(tape)
     }
@@ -270,7 +274,7 @@ function isPacked(layout: number): boolean {
 }
 
 /** Estimated length of the result. */
-function usualOf(captured: Tape | SnapshotTape, { layout }: PrintOptions): number {
+function usualOf(captured: CaptureContext | SnapshotTape, { layout }: PrintOptions): number {
   return isPacked(layout) ? captured.usualPackedSize : captured.usualSize
 }
 
@@ -337,12 +341,12 @@ async function takeOverflowing(parts: TapeParts, size: number, signal: AbortSign
 }
 
 class Lines {
-  readonly #tape: Tape
+  readonly #tape: CaptureContext
   readonly #onBad: OnBadRow | undefined
   readonly #transfer: RowTransfer | undefined
   #index = 0
 
-  constructor(tape: Tape, onBad: OnBadRow | undefined, transfer: RowTransfer | undefined) {
+  constructor(tape: CaptureContext, onBad: OnBadRow | undefined, transfer: RowTransfer | undefined) {
     this.#tape = tape
     this.#onBad = onBad
     this.#transfer = transfer
@@ -427,7 +431,7 @@ class SmallResults {
   #offset = SLAB_SIZE
 
   /** Prints a small tape. Returns undefined if it does not fit after all. */
-  print(tape: Tape, expected: number): Bytes | undefined {
+  print(tape: CaptureContext, expected: number): Bytes | undefined {
     // Whoever has a result can transfer the memory away. It then has no first byte.
     if (SLAB_SIZE - this.#offset < expected || this.#memory[0] === undefined) this.#replace()
     let size = tape.encodeInto(this.#offset)

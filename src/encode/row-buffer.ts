@@ -3,7 +3,9 @@
  * batchers use it.
  */
 
-import { Tape, type TapeMark } from '../capture/tape.ts'
+import type { CaptureContext } from '../capture/context.ts'
+import { takePlaces } from '../capture/places.ts'
+import type { TapeMark } from '../capture/writer.ts'
 import { captureValue } from '../capture/fast-walk.ts'
 import { invalidType } from '../runtime/errors.ts'
 import { addTo, isArray, propertyOf, truncate } from '../runtime/intrinsics.ts'
@@ -28,15 +30,15 @@ export function expectedOf(usual: number): number {
 export class RowTransfer {
   /** Whether each row is taken when it is captured. */
   takesEach = true
-  readonly #tapes: Tape[] = []
+  readonly #tapes: CaptureContext[] = []
 
-  add(tape: Tape): void {
-    if (this.takesEach) Tape.takePlaces([tape])
+  add(tape: CaptureContext): void {
+    if (this.takesEach) takePlaces([tape])
     else if (this.#tapes[this.#tapes.length - 1] !== tape) addTo(this.#tapes, tape)
   }
 
   end(): void {
-    Tape.takePlaces(this.#tapes)
+    takePlaces(this.#tapes)
   }
 }
 
@@ -50,13 +52,13 @@ export class RowBuffer {
   size = 0
   /** Whether a row is under capture. Its code may add more rows. */
   isBusy = false
-  readonly #tape: Tape
+  readonly #tape: CaptureContext
   /** Position of the tape before the last row. */
   #last: TapeMark | undefined
   readonly #release: () => void
 
   /** Makes an empty buffer. `release` is called when no task reads the tape any more. */
-  constructor(tape: Tape, layout: number, release: () => void) {
+  constructor(tape: CaptureContext, layout: number, release: () => void) {
     this.lexicon = tape.vocabulary.lexicon
     this.layout = layout
     this.#tape = tape
@@ -113,7 +115,7 @@ export class RowBuffer {
   }
 }
 
-export function captureRow(tape: Tape, row: unknown, index?: number): void {
+export function captureRow(tape: CaptureContext, row: unknown, index?: number): void {
   if (!captureValue(tape, row, tape.vocabulary.rows)) throw noJson(index === undefined ? 'the row' : `row ${index}`)
   tape.row()
 }

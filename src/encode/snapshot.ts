@@ -5,7 +5,7 @@
 
 import type { Bytes } from '../runtime/bytes.ts'
 import { forBoth } from '../capture/rules.ts'
-import type { SnapshotTape } from '../capture/tape.ts'
+import type { SnapshotTape } from '../capture/snapshot-tape.ts'
 import { OffloopError } from '../runtime/errors.ts'
 import {
   readMsgpackOptions,

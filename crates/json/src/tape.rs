@@ -34,7 +34,7 @@ use std::fmt;
 
 use crate::lexicon::Lexicon;
 
-/// The low four bits of a word. `src/capture/tape.ts` has an equal table; `__test__/tape.spec.ts` compares the two.
+/// The low four bits of a word. `src/capture/opcodes.ts` has an equal table; `__test__/tape.spec.ts` compares the two.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Tag {

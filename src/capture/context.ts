@@ -1,0 +1,82 @@
+/**
+ * The state of one capture on the JS thread: the tape, and what the walks and generated functions need beside it.
+ * Encoders keep idle ones.
+ */
+
+import { defineProperty } from '../runtime/intrinsics.ts'
+import type { SmallOutput } from '../runtime/native.ts'
+import type { Vocabulary } from './path-node.ts'
+import { NO_RULES, type CaptureRules } from './rules.ts'
+import { Tape, type TapeMark } from './writer.ts'
+
+/** Depth for which the path has elements of its own from the start. Setters on `Array.prototype` do not see them. */
+const SHALLOW = 128
+
+/** Makes a list whose elements are its own properties. */
+function blank<T>(element: T): T[] {
+  const list: T[] = []
+  for (let index = 0; index < SHALLOW; index += 1) {
+    defineProperty(list, index, { value: element, writable: true, enumerable: true, configurable: true })
+  }
+  return list
+}
+
+export class CaptureContext extends Tape {
+  readonly vocabulary: Vocabulary
+  /** Rules of the present call. */
+  rules: CaptureRules = NO_RULES
+  /** Next context on the stack of an encoder's idle ones. */
+  below: CaptureContext | undefined
+
+  /** Whether the present part is for JSON alone, or for MessagePack alone. */
+  isPart = false
+  /** Errors that are kept until JSON, or MessagePack, is asked for. */
+  jsonError: unknown
+  msgpackError: unknown
+
+  /** Containers under capture, outermost first, and the key or index of each in the one before. */
+  readonly path: unknown[] = blank(undefined)
+  readonly names: (string | number)[] = blank('')
+  depth = 0
+
+  /** Score of unpredicted keys: 1 for one in another order, 4 for one never seen. */
+  score = 0
+  /** Element at which a loop over numbers stopped. */
+  stopped: unknown
+  /** Index at which it stopped. */
+  at = 0
+  /** Elements that a generated function could not capture itself. */
+  missed = 0
+  /** Values that learning has read. */
+  sampled = 0
+
+  constructor(vocabulary: Vocabulary, slab: SmallOutput) {
+    super(vocabulary.lexicon, slab)
+    this.vocabulary = vocabulary
+  }
+
+  /** Forgets everything written since the mark. */
+  override goBack(mark: TapeMark): void {
+    super.goBack(mark)
+    this.leaveAll()
+  }
+
+  /** Drops the references to the containers. */
+  leaveAll(): void {
+    const { path } = this
+    this.depth = 0
+    for (let index = 0; index < path.length && path[index] !== undefined; index += 1) path[index] = undefined
+    if (SHALLOW < path.length) path.length = SHALLOW
+  }
+
+  /** Makes the tape empty, and forgets the call. */
+  override reset(): void {
+    super.reset()
+    this.score = 0
+    this.sampled = 0
+    this.isPart = false
+    this.jsonError = undefined
+    this.msgpackError = undefined
+    if (this.path[0] !== undefined) this.leaveAll()
+  }
+}

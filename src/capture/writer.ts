@@ -1,0 +1,258 @@
+/**
+ * The tape: the flat form of a value. The walks write it on the JS thread; tasks read it (`crates/json/src/tape.rs`).
+ */
+
+import { OWN_BUFFER, takeableOf } from '../runtime/results.ts'
+import { lengthOf, setBytes } from '../runtime/intrinsics.ts'
+import { check, TapeParts, type Lexicon, type RawJsonBytes, type SmallOutput } from '../runtime/native.ts'
+import {
+  BYTES,
+  DATE,
+  DOUBLE,
+  IN_LATIN1,
+  IN_LONG,
+  IN_ROPE,
+  IN_UTF16,
+  LATIN1,
+  LONG,
+  LONG_BYTES,
+  MOST_INT,
+  NAME,
+  RAW,
+  ROPE,
+  ROW,
+  TEXT,
+  UTF16,
+} from './opcodes.ts'
+import { Places } from './places.ts'
+import { addSegment, usualPackedSizeOf, usualSizeOf } from './segment.ts'
+import { AT_ONCE_NS, SmallEncoder } from './small-encoder.ts'
+import { TapeStreams, type StreamMark } from './streams.ts'
+import { LONG_ROPE, LONG_STRING, mayBeWide, SHORT_STRING } from './strings.ts'
+
+/** Position of a tape, to go back to. */
+export interface TapeMark {
+  readonly streams: StreamMark
+  readonly longs: number
+  readonly longSize: number
+  readonly longPackedSize: number
+}
+
+export class Tape extends TapeStreams {
+  readonly #smallEncoder: SmallEncoder
+
+  parts: TapeParts | undefined
+  longs = 0
+  /** Bytes of long strings. */
+  longSize = 0
+  longPackedSize = 0
+
+  /** Whether bytes are taken instead of copied. */
+  transfer = false
+  readonly places: Places = new Places()
+
+  constructor(lexicon: Lexicon, slab: SmallOutput) {
+    super()
+    this.#smallEncoder = new SmallEncoder(this.small, lexicon, slab)
+  }
+
+  number(value: number): void {
+    const int = value | 0
+    if (int === value && int < MOST_INT && -MOST_INT <= int) {
+      this.words[this.w++] = int << 4
+      return
+    }
+    this.words[this.w++] = DOUBLE
+    this.doubles[this.d++] = value
+  }
+
+  string(value: string): void {
+    const { length } = value
+    if (length <= SHORT_STRING) {
+      this.words[this.w++] = (length << 4) | ROPE
+      this.text += value
+      if (LONG_ROPE < this.text.length) this.flushLong()
+      return
+    }
+    if (length < LONG_STRING) {
+      // The word and its bytes must be in one segment.
+      this.byteRoom(length * 2)
+      this.words[this.w++] = (length << 4) | (this.characters(value, length) ? UTF16 : LATIN1)
+      return
+    }
+    this.words[this.w++] = (this.#long(value) << 4) | LONG
+  }
+
+  /** Writes the characters for a generated function and returns their word; −1 where `string` must be called. */
+  middling(value: string, length: number): number {
+    if (LONG_STRING <= length || this.segment.room.bytes < this.b + length * 2) return -1
+    return (length << 4) | (this.characters(value, length) ? UTF16 : LATIN1)
+  }
+
+  #long(value: string): number {
+    const areWide = mayBeWide(value)
+    this.parts ??= new TapeParts()
+    check(this.parts.addText(value, areWide))
+    const size = areWide ? value.length * 2 : value.length
+    this.longSize += size
+    this.longPackedSize += size
+    return this.longs++
+  }
+
+  /** Writes a key that is not in the lexicon. */
+  name(key: string): void {
+    this.room()
+    const { length } = key
+    if (length <= SHORT_STRING) {
+      this.words[this.w++] = (IN_ROPE << 4) | NAME
+      this.words[this.w++] = length
+      this.text += key
+      // The next capture makes room for its words, not for its characters.
+      if (LONG_ROPE < this.text.length) this.flushLong()
+      return
+    }
+    this.#located(NAME, key)
+  }
+
+  /** Writes the characters from `from` to `to` of JSON text. */
+  json(text: string, from: number, to: number): void {
+    this.room()
+    this.#located(TEXT, text)
+    this.words[this.w++] = from
+    this.words[this.w++] = to
+  }
+
+  #located(tag: number, text: string): void {
+    const { length } = text
+    if (LONG_STRING <= length) {
+      const index = this.#long(text)
+      this.words[this.w++] = (IN_LONG << 4) | tag
+      this.words[this.w++] = index
+      return
+    }
+    this.byteRoom(length * 2)
+    this.words[this.w++] = ((this.characters(text, length) ? IN_UTF16 : IN_LATIN1) << 4) | tag
+    this.words[this.w++] = length
+  }
+
+  date(time: number): void {
+    this.room()
+    this.words[this.w++] = DATE
+    this.doubles[this.d++] = time
+  }
+
+  /**
+   * Writes bytes in a form of `typed.ts`. `growth` and `packedGrowth` are the bytes of JSON and MessagePack that each
+   * usually becomes.
+   */
+  bytes(form: number, value: Uint8Array, growth: number, packedGrowth: number): void {
+    this.room()
+    const length = lengthOf(value)
+    const isTaken = this.transfer && OWN_BUFFER <= length && takeableOf(value) !== undefined
+    if (isTaken || LONG_STRING <= length) {
+      this.parts ??= new TapeParts()
+      if (isTaken) this.places.add(this.parts, this.longs, value)
+      else check(this.parts.addBytes(value))
+      this.longSize += length * growth
+      this.longPackedSize += length * packedGrowth
+      this.words[this.w++] = LONG_BYTES
+      this.words[this.w++] = form
+      this.words[this.w++] = this.longs++
+      return
+    }
+    this.byteRoom(length)
+    this.words[this.w++] = BYTES
+    this.words[this.w++] = form
+    this.words[this.w++] = length
+    // Detached memory has no length and cannot be read.
+    if (0 < length) setBytes(this.segment.bytes, value, this.b)
+    this.b += length
+  }
+
+  /** Writes the text of a RawJson. */
+  raw(fragment: RawJsonBytes): void {
+    this.room()
+    this.parts ??= new TapeParts()
+    const size = this.parts.addRawJson(fragment)
+    this.longSize += size
+    this.longPackedSize += size
+    this.words[this.w++] = RAW
+    this.words[this.w++] = this.longs++
+  }
+
+  literal(word: number): void {
+    this.room()
+    this.words[this.w++] = word
+  }
+
+  /** Ends a row, or a document that ends with a newline. */
+  row(): void {
+    this.literal(ROW)
+  }
+
+  mark(): TapeMark {
+    const { longs, longSize, longPackedSize } = this
+    return { streams: this.markStreams(), longs, longSize, longPackedSize }
+  }
+
+  /** Forgets everything written since the mark. */
+  goBack({ streams, longs, longSize, longPackedSize }: TapeMark): void {
+    this.cutStreams(streams)
+    this.parts?.cutLongs(longs)
+    this.places.cut(longs)
+    this.longs = longs
+    this.longSize = longSize
+    this.longPackedSize = longPackedSize
+  }
+
+  /** Makes the tape empty. */
+  reset(): void {
+    this.clearStreams()
+    this.transfer = false
+    if (this.parts === undefined) return
+    this.parts.clear()
+    this.parts = undefined
+    this.places.clear()
+    this.longs = 0
+    this.longSize = 0
+    this.longPackedSize = 0
+  }
+
+  /** Whether everything is in the first segment. */
+  get isSmall(): boolean {
+    return this.segment === this.small && this.longs === 0 && this.parts === undefined
+  }
+
+  /** Whether printing takes less time than a task costs the JS thread. */
+  get isCheap(): boolean {
+    return this.isSmall && this.cost <= AT_ONCE_NS
+  }
+
+  /**
+   * Writes the JSON of a small tape to the memory of small results, from `offset` on. Returns its length, or a negative
+   * number if it does not fit.
+   */
+  encodeInto(offset: number): number {
+    this.flush()
+    return this.#smallEncoder.encode(this, offset)
+  }
+
+  /** Hands everything over to a task. */
+  finish(): TapeParts {
+    this.places.copy()
+    this.flush()
+    const parts = (this.parts ??= new TapeParts())
+    this.eachSegment((sealed) => addSegment(parts, sealed))
+    return parts
+  }
+
+  /** Estimated bytes of JSON, if nothing is escaped and numbers have usual lengths. */
+  get usualSize(): number {
+    return this.sum(this.longSize, usualSizeOf)
+  }
+
+  /** Estimated bytes of MessagePack. */
+  get usualPackedSize(): number {
+    return this.sum(this.longPackedSize, usualPackedSizeOf)
+  }
+}
