@@ -28,7 +28,7 @@ const { toPrimitive } = Symbol
 
 // oxlint-disable-next-line typescript/unbound-method -- called with the `this` it needs
 const { getTime } = Date.prototype
-const bufferPrototype: object = Buffer.prototype
+export const bufferPrototype: object = Buffer.prototype
 export const bufferToJSON: unknown = propertyOf(bufferPrototype, 'toJSON')
 const typedArrayPrototype: object = prototypeOf(Uint8Array.prototype) ?? Uint8Array.prototype
 const lengthGetter = getterOfLength()

@@ -5,8 +5,9 @@
 
 import { defineProperty } from '../runtime/intrinsics.ts'
 import type { SmallOutput } from '../runtime/native.ts'
-import type { Vocabulary } from './path-node.ts'
+import { OPEN, type Way } from './path-node.ts'
 import { NO_RULES, type CaptureRules } from './rules.ts'
+import type { Vocabulary } from './vocabulary.ts'
 import { Tape, type TapeMark } from './writer.ts'
 
 /** Depth for which the path has elements of its own from the start. Setters on `Array.prototype` do not see them. */
@@ -39,20 +40,35 @@ export class CaptureContext extends Tape {
   readonly names: (string | number)[] = blank('')
   depth = 0
 
-  /** Score of unpredicted keys: 1 for one in another order, 4 for one never seen. */
-  score = 0
-  /** Element at which a loop over numbers stopped. */
-  stopped: unknown
-  /** Index at which it stopped. */
+  // Arguments and results of the functions of a walk, beside the few that they pass. Each is taken at once.
+  /** The `toJSON` of the next value, which was read. */
+  toJSON: unknown
+  /** Way of the next part. */
+  way: Way = OPEN
+  /** Whether a generated function gave up before the end of its value. */
+  hasGivenUp = false
+  /** Index at which the next loop over elements begins. */
   at = 0
+  /** Element at which a loop stopped. */
+  stopped: unknown
   /** Elements that a generated function could not capture itself. */
   missed = 0
-  /** Values that learning has read. */
-  sampled = 0
 
   constructor(vocabulary: Vocabulary, slab: SmallOutput) {
     super(vocabulary.lexicon, slab)
     this.vocabulary = vocabulary
+  }
+
+  takeToJson(): unknown {
+    const { toJSON } = this
+    this.toJSON = undefined
+    return toJSON
+  }
+
+  takeStopped(): unknown {
+    const { stopped } = this
+    this.stopped = undefined
+    return stopped
   }
 
   /** Forgets everything written since the mark. */
@@ -72,8 +88,9 @@ export class CaptureContext extends Tape {
   /** Makes the tape empty, and forgets the call. */
   override reset(): void {
     super.reset()
-    this.score = 0
-    this.sampled = 0
+    this.way = OPEN
+    this.toJSON = undefined
+    this.stopped = undefined
     this.isPart = false
     this.jsonError = undefined
     this.msgpackError = undefined

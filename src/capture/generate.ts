@@ -19,7 +19,7 @@ import {
   valuesOf,
 } from '../runtime/intrinsics.ts'
 import { dateJson, dateToJSON } from './builtin-tojson.ts'
-import { addFirst, type PathEdge, type PathNode, type Vocabulary } from './path-node.ts'
+import type { PathEdge, PathNode } from './path-node.ts'
 import type { Sketch, Variant } from './sketch.ts'
 import {
   CLOSE_ARRAY,
@@ -36,10 +36,11 @@ import {
 } from './opcodes.ts'
 import type { CaptureContext as Tape } from './context.ts'
 import { LONG_ROPE, SHORT_STRING } from './strings.ts'
-import { makeCopyDoubles, makeCopyInts } from './loops.ts'
+import { makeLoops } from './runs.ts'
+import type { Vocabulary } from './vocabulary.ts'
 
 /** Captures elements from `start` to `end`. Returns `end`, or the index where it gave up. */
-export type Capture = (tape: Tape, value: readonly unknown[], start: number, end: number) => number
+export type CaptureElements = (tape: Tape, value: readonly unknown[], start: number, end: number) => number
 
 /**
  * Captures an object that is not a proxy and whose `toJSON` was read. Returns false, with nothing of it read, if it has
@@ -47,16 +48,18 @@ export type Capture = (tape: Tape, value: readonly unknown[], start: number, end
  */
 export type CaptureObject = (tape: Tape, value: object) => boolean
 
-/** A generated function for the elements of arrays. */
-export interface ElementsCapture {
-  readonly capture: Capture
+/** A generated function, for the elements of arrays or for objects. */
+export type Learned = LearnedElements | LearnedObject
+
+interface LearnedElements {
+  readonly isObject: false
+  readonly capture: CaptureElements
   /** Most containers that it opens inside of each other. It does not check how deep they are. */
   readonly levels: number
 }
 
-/** A generated function for objects of one shape. */
-export interface ObjectCapture {
-  readonly shape: string
+interface LearnedObject {
+  readonly isObject: true
   readonly capture: CaptureObject
   readonly levels: number
 }
@@ -100,9 +103,7 @@ interface RoomNeed {
 /** Position of a value that a generated function leaves to the walk. */
 export interface Spot {
   readonly frame: Readonly<RoomNeed>
-  /** Undefined for an element. */
-  readonly key: PathEdge | undefined
-  readonly node: PathNode
+  readonly edge: PathEdge
   /** Name of the value; undefined where the caller passes an index. */
   readonly name: string | undefined
   /** Names of the enclosing containers; undefined where the caller passes an index. */
@@ -134,24 +135,25 @@ const STRINGS_PER_LOOK = 32
 /**
  * Generates a function for elements. Returns undefined if they have too little in common, or code may not be generated.
  */
-export function generate(
+export function generateElements(
   vocabulary: Vocabulary,
   sketch: Sketch,
   node: PathNode,
   helpers: Helpers,
-): ElementsCapture | undefined {
+): Learned | undefined {
   if (sketch.regulars < sketch.count * LEAST_REGULAR) return undefined
   return attempt(() => new Generator(vocabulary, sketch, helpers, false).elements(sketch, node))
 }
 
-/** Generates a function for objects, unless there is one for these shapes already. */
-export function generateObject(vocabulary: Vocabulary, sketch: Sketch, node: PathNode, helpers: Helpers): void {
-  if (sketch.objects === 0 || sketch.usualObjects < sketch.objects * LEAST_REGULAR) return
-  // Keys are joined one by one: an array may have a `toJSON`.
-  const shape = sketch.usualVariants.map(({ keys }) => keys.map(literal).join()).join(';')
-  if (node.objects.some((known) => known.shape === shape)) return
-  const learned = attempt(() => new Generator(vocabulary, sketch, helpers, true).object(sketch, node))
-  if (learned !== undefined) addFirst(node.objects, { shape, ...learned })
+/** Generates a function for objects. Returns undefined as `generateElements` does. */
+export function generateObject(
+  vocabulary: Vocabulary,
+  sketch: Sketch,
+  node: PathNode,
+  helpers: Helpers,
+): Learned | undefined {
+  if (sketch.objects === 0 || sketch.usualObjects < sketch.objects * LEAST_REGULAR) return undefined
+  return attempt(() => new Generator(vocabulary, sketch, helpers, true).object(sketch, node))
 }
 
 function attempt<T>(make: () => T): T | undefined {
@@ -191,9 +193,9 @@ class Generator {
     this.#isLarge = MOST_PROPERTIES < weight
   }
 
-  elements(sketch: Sketch, node: PathNode): ElementsCapture {
+  elements(sketch: Sketch, node: PathNode): LearnedElements {
     const body = this.#value(sketch, topOf(node, undefined))
-    const capture = this.#compile<Capture>(`function capture(T, v, i, n) {
+    const capture = this.#compile<CaptureElements>(`function capture(T, v, i, n) {
         let p, q, W, F, R, r;
         const A = T.path, D = T.depth, B = D === 0 ? undefined : A[D - 1], start = i;
         T.missed = 0;
@@ -211,10 +213,10 @@ class Generator {
         T.w = p; T.d = q; T.text = R;
         return i;
       }`)
-    return { capture, levels: this.#levels }
+    return { isObject: false, capture, levels: this.#levels }
   }
 
-  object(sketch: Sketch, node: PathNode): Omit<ObjectCapture, 'shape'> {
+  object(sketch: Sketch, node: PathNode): LearnedObject {
     const body = this.#objects(sketch, topOf(node, ''), 'return false;')
     const capture = this.#compile<CaptureObject>(`function capture(T, e) {
         let p, q, W, F, R, r;
@@ -225,7 +227,7 @@ class Generator {
         if (T.text.length > ${LONG_ROPE}) T.flushLong();
         return true;
       }`)
-    return { capture, levels: this.#levels }
+    return { isObject: true, capture, levels: this.#levels }
   }
 
   // oxlint-disable-next-line typescript/no-unnecessary-type-parameters -- the caller knows what its source returns
@@ -234,7 +236,7 @@ class Generator {
     this.#frame.need = this.#words
     const known = { ...BUILTINS, ...this.#helpers }
     const names = keysOf(known).concat(this.#constants.map((_, index) => `C${index}`))
-    const make = compile<T>(names, `"use strict"; const NEED = ${this.#words}; return ${source}`)
+    const make = compile<T>(names, `"use strict"; const NEED = ${this.#words}; return (${source})`)
     return apply(make, undefined, valuesOf(known).concat(this.#constants))
   }
 
@@ -287,7 +289,7 @@ class Generator {
   /** Makes the arguments that say where `captureOther` and the like are: a constant, and the variables it refers to. */
   #spot({ name, index, property, node, enclosing }: Site): string {
     const names = enclosing.map((outer) => outer.name)
-    const spot: Spot = { frame: this.#frame, key: property?.key, node, name, names }
+    const spot: Spot = { frame: this.#frame, edge: property?.key ?? node.element, name, names }
     const variables = enclosing.flatMap((outer) => (outer.name === undefined ? [outer.x, outer.index] : outer.x))
     return [this.#constant(spot)].concat(variables, name === undefined ? index : []).join(', ')
   }
@@ -336,13 +338,18 @@ class Generator {
     const elements = 0 < sketch.arrays ? this.#elements(sketch, site, other) : undefined
     if (elements !== undefined) branches.push(`if (isArray(${x}) && ${isNew}) { ${elements} }`)
     const variants = sketch.usualVariants
-    if (this.#isPart(sketch, isTop)) generateObject(this.#vocabulary, sketch, node, this.#helpers)
+    if (this.#isPart(sketch, isTop)) this.#generatePart(sketch, node)
     else if (0 < variants.length) {
       const blocks = variants.map((variant) => this.#variant(variant, site))
       const block = blocks.reduceRight((otherwise, make) => make(otherwise), other)
       branches.push(`if ((${this.#isOfPrototype(variants, x)}) && ${isNew}) { ${block} }`)
     }
     return branches.concat(other).join(' else ')
+  }
+
+  #generatePart(sketch: Sketch, node: PathNode): void {
+    const learned = generateObject(this.#vocabulary, sketch, node, this.#helpers)
+    if (learned !== undefined) node.learnPart(learned)
   }
 
   /** Whether the object gets a function of its own. */
@@ -433,10 +440,9 @@ class Generator {
     const body = this.#value(elements, element)
     const loop = `for (let ${j} = 0; ${j} < ${n}; ${j}++) { ${room} const ${y} = ${x}[${j}]; ${body} }`
     if (elements.numbers < all) return `${begin} ${loop} ${end}`
-    const copies = `${this.#constant(makeCopyInts())}, ${this.#constant(makeCopyDoubles())}`
-    const areInts = elements.ints === all
+    const loops = this.#constant(makeLoops(elements.ints === all))
     const rest = `if (T.at < ${n}) captureRest(${x}, ${n}, T, ${this.#spot({ ...element, name: '' })});`
-    const run = `${LEAVE} T.at = captureNumbers(T, ${x}, 0, ${n}, ${areInts}, ${copies}); ${rest} ${ENTER}`
+    const run = `${LEAVE} T.at = 0; T.at = captureNumbers(T, ${x}, ${n}, ${loops}); ${rest} ${ENTER}`
     return `${begin} if (${n} < ${LEAST_RUN}) { ${loop} } else { ${run} } ${end}`
   }
 }

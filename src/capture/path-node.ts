@@ -1,125 +1,17 @@
 /**
- * State that an encoder has learned: which keys follow each other, and at which places of a value. Lives on the JS
- * thread; the walks and the generator use it.
+ * Path nodes: the places in a value where shapes are learned, and the state machine that decides which way values there
+ * go. `docs/path-nodes.md` draws it. Lives on the JS thread; the walks, the generator and learning use it.
  */
 
-import { leastOf, mostOf, newMap, newSet, stringifyJson, toText } from '../runtime/intrinsics.ts'
-import { Lexicon } from '../runtime/native.ts'
-import type { ElementsCapture, ObjectCapture } from './generate.ts'
-import type { Sketch } from './sketch.ts'
-import type { CaptureContext as Tape } from './context.ts'
-import { ENTRY, FALSE, NAME, NULL, TRUE } from './opcodes.ts'
+import { leastOf, mostOf, newMap } from '../runtime/intrinsics.ts'
+import type { Learned } from './generate.ts'
+import { winsCold, winsWarm } from './look.ts'
+import { NAME } from './opcodes.ts'
+import { Sketch } from './sketch.ts'
+import { tuning } from './tuning.ts'
 
-/** Most keys in a vocabulary. Further keys are written out each time. */
-const MOST_KEYS = 8192
-const LONGEST_KEY = 64
-const MOST_SEEN = 1024
-
-/** Words of an encoder's tapes: keys and constants whose text is in its lexicon. */
-export class Vocabulary {
-  readonly lexicon: Lexicon = new Lexicon()
-  /** Path nodes of whole values, of the elements of whole values that are arrays, and of rows. */
-  readonly root: PathNode = new PathNode(true)
-  readonly elements: PathNode = new PathNode()
-  readonly rows: PathNode = new PathNode(true)
-  readonly #keys = newMap<string, number>()
-  /** Keys that were seen once. */
-  readonly #seen = newSet<string>()
-  /** Whether the lexicon is full: nothing more can be learned. */
-  isFull = false
-  /** Edges of keys that came after `MOST_KEYS` others. */
-  readonly #others = newMap<string, PathEdge>()
-  /** Edge of every key that is not worth learning. All values behind such keys share its node. */
-  readonly unknown: PathEdge = new PathEdge('', NAME, new PathNode())
-  #count = 0
-
-  /** Returns the word of a text; undefined when the lexicon is full. */
-  word(text: string): number | undefined {
-    if (this.isFull) return undefined
-    const index = this.lexicon.add(text)
-    this.isFull = index < 0
-    return this.isFull ? undefined : (index << 4) | ENTRY
-  }
-
-  /** Returns an edge for a key that is new in a node: `unknown` if it is not worth learning yet. */
-  learn(key: string): PathEdge {
-    const word = this.#keys.get(key) ?? this.#learnWord(key)
-    if (word === undefined) return this.unknown
-    if (this.#count < MOST_KEYS) {
-      this.#count += 1
-      return new PathEdge(key, word, new PathNode())
-    }
-    const other = this.#others.get(key) ?? new PathEdge(key, word, this.unknown.node)
-    this.#others.set(key, other)
-    return other
-  }
-
-  /** Gives a key a word when it comes the second time. Keys that are always new leave room for others that way. */
-  #learnWord(key: string): number | undefined {
-    if (this.isFull || !isLearnable(key)) return undefined
-    if (!this.#seen.delete(key)) {
-      if (this.#seen.size === MOST_SEEN) this.#seen.clear()
-      this.#seen.add(key)
-      return undefined
-    }
-    return this.#addWord(key)
-  }
-
-  #addWord(key: string): number | undefined {
-    const word = this.word(`${stringifyJson(key)}:`)
-    if (word !== undefined) this.#keys.set(key, word)
-    return word
-  }
-
-  /** Returns an edge for a key that is known to come again. */
-  learnNow(key: string): PathEdge {
-    if (!this.#keys.has(key)) this.#addWord(key)
-    return this.learn(key)
-  }
-}
-
-/** Whether a key is likely to come again. Keys that begin with a digit, and long ones, rarely do. */
-export function isLearnable(key: string): boolean {
-  return key.length <= LONGEST_KEY && !('0' <= key && key < ':')
-}
-
-const MOST_ATTEMPTS = 4
-const VISITS_PER_ATTEMPT = 256
-
-/** Whether another function may be generated for this node. */
-export function mayLearn(node: PathNode): boolean {
-  node.visits += 1
-  if (node.visits % VISITS_PER_ATTEMPT === 0 && 0 < node.attempts) node.attempts -= 1
-  return node.attempts < MOST_ATTEMPTS
-}
-
-const LEAST_BACK_OFF = 16
-const MOST_BACK_OFF = 64
-
-/** Leaves the next values of this node to the engine. Each back-off is twice as long as the last one, up to a bound. */
-export function backOff(node: PathNode): void {
-  node.lastBackOff = leastOf(mostOf(node.lastBackOff * 2, LEAST_BACK_OFF), MOST_BACK_OFF)
-  node.leftToEngine = node.lastBackOff
-}
-
-/** Most functions that a node keeps. */
-const MOST_CAPTURES = 8
-
-export function addFirst<T>(list: T[], item: T): void {
-  moveToFront(list, item, leastOf(list.length, MOST_CAPTURES - 1))
-}
-
-/** Puts the function at index `at` first, because it was of use. */
-export function prefer(node: PathNode, list: unknown[], at: number): void {
-  node.attempts = 0
-  if (0 < at) moveToFront(list, list[at], at)
-}
-
-/** Moves an item to the front; items before index `at` move one place back. */
-function moveToFront<T>(list: T[], item: T, at: number): void {
-  for (let index = at; 0 < index; index -= 1) list[index] = list[index - 1] ?? item
-  list[0] = item
-}
+/** Word of the edge to an element, and to a whole value: neither has a key. */
+export const NO_KEY = -1
 
 /** A key at one path node: its word, the edge that followed it last, and the node of its value. */
 export class PathEdge {
@@ -140,6 +32,23 @@ export class PathEdge {
   }
 }
 
+/** No value was here yet. */
+export const UNKNOWN = 0
+/** Values go to JSON.stringify as a whole. */
+export const ENGINE = 1
+/** Values are walked; the parts inside of them have path nodes of their own. */
+export const OPEN = 2
+/** A function was generated; its runs are timed against those of the way before. */
+export const CANDIDATE = 3
+/** The function has proved to be faster. */
+export const LEARNED = 4
+
+/** The way of one value. */
+export type Way = typeof ENGINE | typeof OPEN | typeof LEARNED
+
+/** Weight of the last measurement in a mean. */
+const NEWEST = 0.25
+
 /**
  * The place in a value where shapes are learned, named by the keys that lead there. Elements of an array share the
  * array's node.
@@ -147,65 +56,194 @@ export class PathEdge {
 export class PathNode {
   /** Whether whole values of calls stand here. */
   readonly isRoot: boolean
+  /** Edge of values without a key: elements of arrays here, and whole values. */
+  readonly element: PathEdge = new PathEdge('', NO_KEY, this)
   readonly keys: Map<string, PathEdge> = newMap()
   first: PathEdge | undefined = undefined
-  /** Back-off: how many more values go to JSON.stringify, because their keys could not be predicted. */
-  leftToEngine = 0
-  /** Length of the last back-off. */
-  lastBackOff = 0
-  /** Generated functions for the elements of arrays here, the latest of use first. */
-  readonly captures: ElementsCapture[] = []
-  /** Generated functions for objects here: values of calls, and objects too large to be part of another function. */
-  readonly objects: ObjectCapture[] = []
-  /** Samples for the next function. */
-  sketch: Sketch | undefined = undefined
-  /** Functions generated recently. The number falls with time, and becomes zero once a function is of use. */
-  attempts = 0
-  /** How often nothing was learned for a value here. */
-  visits = 0
-  /** Whether the keys in the last array here could not be predicted. */
-  isUnpredictable = false
-  /** Back-off: how many more arrays of small objects go to JSON.stringify, because no function could be generated. */
-  arraysLeftToEngine = 0
+
+  state: typeof UNKNOWN | Way | typeof CANDIDATE = UNKNOWN
+  /** The generated function, if there is one. */
+  learned: Learned | undefined = undefined
+  /** Samples for the next function, while they are too few. */
+  #sketch: Sketch | undefined = undefined
+  /** Whether learning has been asked for. */
+  isQueued = false
+  /** Way of the values that no generated function captures. */
+  #base: typeof ENGINE | typeof OPEN = ENGINE
+  /** Characters that JSON.stringify made here since the last look, and those after which the next one is due. */
+  #seen = 0
+  #lookAt = 0
+  #lastLength = 0
+  /** Milliseconds that values here have cost since the last decision, and those from which learning is due. */
+  #costMs = 0
+  #learnFromMs = 0
+  #backOff = 1
+  /** Mean milliseconds of one value, or one element, by the base way and by the function. */
+  #baseMs = 0
+  #learnedMs = 0
+  /** Milliseconds and runs of the trial. */
+  #trialMs = 0
+  #wins = 0
+  #givenUp = 0
+  /** Values until the base way is measured again, and the distance between two such values. */
+  #left = 0
+  #distance = 0
 
   constructor(isRoot = false) {
     this.isRoot = isRoot
   }
-}
 
-/** Writes the key of a property; nothing for an element. */
-export function writeKey(tape: Tape, key: PathEdge | undefined, name: string | number): void {
-  if (key === undefined) return
-  tape.room()
-  writeName(tape, key, name)
-}
-
-/** Writes a key where the tape has room for its words. */
-export function writeName(tape: Tape, key: PathEdge, name: string | number): void {
-  if (key.isUnknown) tape.name(toText(name))
-  else tape.words[tape.w++] = key.word
-}
-
-/** Writes a primitive value with its key. No user code takes part. */
-export function writePrimitive(
-  tape: Tape,
-  name: string | number,
-  value: string | number | boolean | null,
-  key: PathEdge | undefined,
-): void {
-  writeKey(tape, key, name)
-  tape.room()
-  switch (typeof value) {
-    case 'string':
-      tape.string(value)
-      break
-    case 'number':
-      tape.number(value)
-      break
-    case 'boolean':
-      tape.literal(value ? TRUE : FALSE)
-      break
-    default:
-      tape.literal(NULL)
+  /** Chooses the way of the next value. */
+  wayOf(value: object): Way {
+    switch (this.state) {
+      case ENGINE:
+        if (this.#seen < this.#lookAt) return ENGINE
+        return this.#lookAgain(value)
+      case CANDIDATE:
+        return this.#trialMs <= this.#costMs * tuning.trialShare ? LEARNED : this.#base
+      case LEARNED:
+        this.#left -= 1
+        if (0 <= this.#left) return LEARNED
+        this.#distance = leastOf(this.#distance * 2, tuning.mostMeasureAgain)
+        this.#left = this.#distance
+        return this.#base
+      case UNKNOWN:
+        return this.#turnTo(winsCold(value, this.isRoot) ? OPEN : ENGINE)
+      default:
+        return OPEN
+    }
   }
+
+  #lookAgain(value: object): typeof ENGINE | typeof OPEN {
+    this.#seen = 0
+    const lookAt = leastOf(this.#lookAt * 2, tuning.mostLookAgainBytes)
+    const way = this.#turnTo(winsWarm(value) ? OPEN : ENGINE)
+    this.#lookAt = lookAt
+    return way
+  }
+
+  #turnTo(way: typeof ENGINE | typeof OPEN): typeof ENGINE | typeof OPEN {
+    this.#base = way
+    this.state = way
+    this.#seen = 0
+    this.#lookAt = tuning.lookAgainBytes
+    return way
+  }
+
+  /** Opens the node: values are walked from now on. */
+  open(): void {
+    if (this.state !== CANDIDATE && this.state !== LEARNED) this.#turnTo(OPEN)
+    else this.#base = OPEN
+  }
+
+  /** Whether the next value that JSON.stringify gets is worth a look at the clock, which takes 90 ns. */
+  get isTimed(): boolean {
+    return this.#lastLength === 0 || tuning.timedText <= this.#lastLength || this.state === CANDIDATE
+  }
+
+  /** Whether the next run of an object's function is timed. Those of arrays always are. */
+  get isRunTimed(): boolean {
+    return tuning.timedText <= this.#lastLength || this.state === CANDIDATE
+  }
+
+  /** Counts characters that JSON.stringify made of a value here. They stand for its cost where that is not measured. */
+  addText(length: number, isTimed: boolean): void {
+    this.#lastLength = length
+    this.#seen += length
+    if (!isTimed) this.#costMs += length * MS_PER_CHARACTER
+  }
+
+  /** Counts what a value of so many elements has cost by the base way. */
+  addCost(ms: number, count: number): void {
+    this.#costMs += ms
+    this.#baseMs = meanOf(this.#baseMs, ms / count)
+  }
+
+  /** Counts what a value has cost under rules that JSON.stringify does not know. */
+  addOtherCost(ms: number): void {
+    this.#costMs += ms
+  }
+
+  /** Counts a run of the generated function, which may have given up before the end. */
+  addRun(ms: number, count: number, hasGivenUp: boolean): void {
+    this.#learnedMs = meanOf(this.#learnedMs, ms / count)
+    this.#givenUp = hasGivenUp ? this.#givenUp + 1 : 0
+    if (this.state === CANDIDATE) this.#judgeTrial(ms)
+    else if (0 < this.#baseMs && this.#baseMs * tuning.droppedAt < this.#learnedMs) this.#drop()
+    if (tuning.mostGivenUp < this.#givenUp) this.#drop()
+  }
+
+  #judgeTrial(ms: number): void {
+    this.#trialMs += ms
+    const isFaster = this.#learnedMs < this.#baseMs * tuning.provenAt
+    this.#wins = isFaster ? this.#wins + 1 : 0
+    if (tuning.provenRuns <= this.#wins) {
+      this.state = LEARNED
+      this.#distance = tuning.measureAgain
+      this.#left = this.#distance
+    } else if (mostOf(this.#learnFromMs, tuning.learnFromMs) * tuning.mostTrial < this.#trialMs) this.#drop()
+  }
+
+  /** Forgets the function. The next one has to wait longer. */
+  #drop(): void {
+    this.learned = undefined
+    this.wait()
+    this.#turnTo(this.#base)
+  }
+
+  /** Whether values here have cost so much that a function may pay. */
+  get isLearningDue(): boolean {
+    if (this.isQueued || this.learned !== undefined) return false
+    return tuning.learnFromMs <= this.#costMs && this.#learnFromMs <= this.#costMs
+  }
+
+  /** Whether the cost so far pays for a function of so many properties. If not, learning waits until it does. */
+  pays(properties: number): boolean {
+    const needed = properties * tuning.msPerProperty * this.#backOff
+    if (needed <= this.#costMs) return true
+    this.#learnFromMs = needed
+    return false
+  }
+
+  /** Lets the next learning wait: the one back-off of a path node. */
+  wait(): void {
+    this.#backOff = leastOf(this.#backOff * tuning.backOff, tuning.mostBackOff)
+    this.#learnFromMs = tuning.learnFromMs * this.#backOff
+    this.#costMs = 0
+  }
+
+  /** Returns the samples so far, for the present lesson. */
+  takeSketch(): Sketch {
+    const sketch = this.#sketch ?? new Sketch()
+    this.#sketch = undefined
+    return sketch
+  }
+
+  keepSketch(sketch: Sketch): void {
+    this.#sketch = sketch
+  }
+
+  /** Takes a generated function, whose trial begins. */
+  learn(learned: Learned): void {
+    this.learned = learned
+    this.state = CANDIDATE
+    this.#learnedMs = 0
+    this.#trialMs = 0
+    this.#wins = 0
+    this.#givenUp = 0
+  }
+
+  /** Takes a function that is a part of another one, whose trial judges both. */
+  learnPart(learned: Learned): void {
+    this.learned = learned
+    this.state = LEARNED
+    this.#left = Infinity
+  }
+}
+
+/** Estimated milliseconds for a character that JSON.stringify makes. */
+const MS_PER_CHARACTER = 1e-6
+
+function meanOf(mean: number, newest: number): number {
+  return mean === 0 ? newest : mean + (newest - mean) * NEWEST
 }

@@ -27,3 +27,10 @@ export function hasToJson(value: object): boolean {
 export function isObject(value: unknown): value is object {
   return typeof value === 'function' || (typeof value === 'object' && value !== null)
 }
+
+const LONGEST_KEY = 64
+
+/** Whether a key is likely to come again. Keys that begin with a digit, and long ones, rarely do. */
+export function isLearnable(key: string): boolean {
+  return key.length <= LONGEST_KEY && !('0' <= key && key < ':')
+}

@@ -4,7 +4,10 @@ import { randomUUID } from 'node:crypto'
 import { allocate, checkBytes, utf8Of, type Bytes } from '../runtime/bytes.ts'
 import { invalidType } from '../runtime/errors.ts'
 import {
+  addTo,
   charCodeAt,
+  defineProperty,
+  descriptorOf,
   execRegExp,
   lengthOf,
   parseJson,
@@ -21,6 +24,7 @@ import { copyOptions, readBoolean, tableOf } from '../runtime/options.ts'
 const token = Symbol('RawJson')
 
 let fragmentIn: (value: object) => RawJsonBytes | undefined
+let sizeOfRaw: (this: RawJson) => unknown
 let make: (memory: Bytes) => RawJson
 
 /** JSON text that is written as it is wherever it stands in a value. */
@@ -28,18 +32,22 @@ export class RawJson {
   static {
     fragmentIn = (value) => (#fragment in value ? value.#fragment : undefined)
     make = (memory) => new RawJson(token, memory)
+    sizeOfRaw = function (this: RawJson): unknown {
+      return isOurs && isReadByEngine() ? markBare(this) : lengthOf(this.#memory)
+    }
     Object.freeze(this.prototype)
   }
 
-  readonly byteLength: number
+  declare readonly byteLength: number
   readonly #memory: Bytes
   readonly #fragment: RawJsonBytes
 
   private constructor(given: symbol, memory: Bytes) {
     if (given !== token) throw new TypeError('RawJson has no constructor: call rawJson()')
-    this.byteLength = lengthOf(memory)
     this.#memory = memory
     this.#fragment = new RawJsonBytes(memory)
+    // Its own property: the engine reads it of a RawJson whose `toJSON` it does not call.
+    defineProperty(this, 'byteLength', { get: sizeOfRaw, enumerable: true })
     Object.freeze(this)
   }
 
@@ -155,8 +163,32 @@ const MARK = `offloop:${randomUUID()}:`
 
 function mark(raw: RawJson): string {
   if (met === NOBODY) met = []
-  met[met.length] = raw
+  addTo(met, raw)
   return `${MARK}${met.length - 1}`
+}
+
+/** Beginning of the string that stands for the only property of a RawJson, where that is the answer of a `toJSON`. */
+const BARE_MARK = `offloop:${randomUUID()}:`
+
+function markBare(raw: RawJson): string {
+  return BARE_MARK + sliceString(mark(raw), MARK.length, Infinity)
+}
+
+const READ_BY_CODE = /^Error\n.*\n.*\n {4}at (?!(?:JSON\.)?stringify \(<anonymous>\))/
+
+/** Whether JSON.stringify itself reads the property, not code that it calls. */
+function isReadByEngine(): boolean {
+  const { stack } = new Error()
+  return typeof stack !== 'string' || execRegExp(READ_BY_CODE, stack) === null
+}
+
+/** A RawJson in place of its only property. */
+class Bare {
+  readonly raw: RawJson | undefined
+
+  constructor(raw: RawJson | undefined) {
+    this.raw = raw
+  }
 }
 
 /** Stringifies a value that may hold RawJsons. */
@@ -175,10 +207,20 @@ export function stringify(value: unknown): string | Revived | undefined {
 }
 
 function revived(text: string, raws: readonly RawJson[]): Revived {
+  const rawAt = (part: string): RawJson | undefined => raws[toNumber(sliceString(part, MARK.length, part.length))]
   const value: unknown = parseJson(text, (_, part: unknown) => {
-    if (typeof part !== 'string' || sliceString(part, 0, MARK.length) !== MARK) return part
-    return raws[toNumber(sliceString(part, MARK.length, part.length))]
+    if (typeof part === 'object' && part !== null) return bareIn(part) ?? part
+    if (typeof part !== 'string') return part
+    const start = sliceString(part, 0, MARK.length)
+    if (start === BARE_MARK) return new Bare(rawAt(part))
+    return start === MARK ? rawAt(part) : part
   })
   // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- a value with a RawJson in it is an object
   return new Revived(value as object)
+}
+
+/** Returns the RawJson whose property an object of the text has. */
+function bareIn(part: object): RawJson | undefined {
+  const property: unknown = descriptorOf(part, 'byteLength')?.value
+  return property instanceof Bare ? property.raw : undefined
 }

@@ -16,7 +16,7 @@ import {
   prototypeOf,
   sliceString,
 } from '../runtime/intrinsics.ts'
-import { isLearnable } from './path-node.ts'
+import { isLearnable } from './plain.ts'
 import { isPlainPrototype } from './plain.ts'
 
 const DEEPEST = 8

@@ -7,7 +7,6 @@
 import {
   apply,
   eachOf,
-  execRegExp,
   isArray,
   isBigIntObject,
   isBooleanObject,
@@ -25,15 +24,16 @@ import {
   valueOfBigInt,
   valueOfBoolean,
   type TypedArray,
-  stringIncludes,
 } from '../runtime/intrinsics.ts'
 import { circularError } from './circular.ts'
-import { writeKey, writePrimitive, type PathEdge } from './path-node.ts'
-import { hasToJson, isObject } from './plain.ts'
+import { textWithin } from './engine.ts'
+import { writeKey, writePrimitive } from './keys.ts'
+import type { PathEdge } from './path-node.ts'
+import { isObject } from './plain.ts'
 import { isForDefault } from './brands.ts'
 import { checkBigints, hasBigints, writeTypedArray } from './typed.ts'
-import { rawJsonBytesOf, stringify, type Revived } from './raw-json.ts'
-import { NO_RULES, type CaptureRules } from './rules.ts'
+import { rawJsonBytesOf } from './raw-json.ts'
+import type { CaptureRules } from './rules.ts'
 import { isTwofold, isUntouched } from './builtin-tojson.ts'
 import { tooDeep, unsupported } from './pointer.ts'
 import type { CaptureContext } from './context.ts'
@@ -74,15 +74,14 @@ export function captureProperty(tape: CaptureContext, holder: object, key: strin
   return new Exact(tape).property(holder, key, value)
 }
 
-/** Captures a value whose `toJSON` was already read. */
+/** Captures a value whose `toJSON` was read: it is in `context.toJSON`. */
 export function captureExactly(
-  tape: CaptureContext,
+  context: CaptureContext,
   name: string | number,
   value: unknown,
-  toJSON: unknown,
-  key: PathEdge | undefined,
+  edge: PathEdge,
 ): boolean {
-  return new Exact(tape).read(name, value, toJSON, key)
+  return new Exact(context).read(name, value, edge)
 }
 
 /** Captures an object or array that no user code replaces any more. */
@@ -92,6 +91,8 @@ export function captureContainer(tape: CaptureContext, name: string | number, va
 
 class Exact {
   readonly #tape: CaptureContext
+  /** Edge of values whose key is written, or that have none. */
+  readonly #bare: PathEdge
   #frame: OpenValue | undefined
   #deep: Map<unknown, number> | undefined
   /** A Buffer or typed array with a `toJSON`: MessagePack gets the bytes, JSON gets the answer. */
@@ -99,6 +100,7 @@ class Exact {
 
   constructor(tape: CaptureContext) {
     this.#tape = tape
+    this.#bare = tape.vocabulary.unknown.node.element
   }
 
   get #rules(): CaptureRules {
@@ -106,11 +108,12 @@ class Exact {
   }
 
   property(holder: object, key: string, value: unknown): boolean {
-    return this.#start(holder, key, value, undefined) && this.#run()
+    return this.#start(holder, key, value, this.#bare) && this.#run()
   }
 
-  read(name: string | number, value: unknown, toJSON: unknown, key: PathEdge | undefined): boolean {
-    return this.#write(name, unboxed(this.#asked(this.#resolved(name, value, toJSON))), key) && this.#run()
+  read(name: string | number, value: unknown, edge: PathEdge): boolean {
+    const toJSON = this.#tape.takeToJson()
+    return this.#write(name, unboxed(this.#asked(this.#resolved(name, value, toJSON))), edge) && this.#run()
   }
 
   container(name: string | number, value: object): void {
@@ -140,7 +143,7 @@ class Exact {
       }
       if (keys === undefined) {
         // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- an array index is a property key
-        if (!this.#start(value, at, value[at as unknown as string], undefined)) tape.literal(NULL)
+        if (!this.#start(value, at, value[at as unknown as string], this.#bare)) tape.literal(NULL)
         continue
       }
       const key = keys[at] ?? ''
@@ -150,8 +153,8 @@ class Exact {
   }
 
   /** Does SerializeJSONProperty. */
-  #start(holder: object, name: string | number, given: unknown, key: PathEdge | undefined): boolean {
-    return this.#write(name, this.#prepared(holder, name, given), key)
+  #start(holder: object, name: string | number, given: unknown, edge: PathEdge): boolean {
+    return this.#write(name, this.#prepared(holder, name, given), edge)
   }
 
   /** Returns the value to write, after `toJSON`, replacer and `default`. */
@@ -183,14 +186,14 @@ class Exact {
   }
 
   /** Writes a value. Returns false, with nothing written, for a value without JSON. */
-  #write(name: string | number, value: unknown, key: PathEdge | undefined): boolean {
+  #write(name: string | number, value: unknown, edge: PathEdge): boolean {
     const twofold = this.#twofold
     if (twofold !== undefined) {
       this.#twofold = undefined
       if (twofold.json === value && hasJson(value)) {
-        writeKey(this.#tape, key, name)
+        writeKey(this.#tape, edge, name)
         this.#either(
-          () => this.#write(name, value, undefined),
+          () => this.#write(name, value, this.#bare),
           () => writeTypedArray(this.#tape, name, twofold.bytes),
         )
         return true
@@ -200,21 +203,21 @@ class Exact {
       case 'number':
         // NaN or an infinity.
         if (this.#rules.isFinite && value - value !== 0) throw unsupported(this.#tape, name, value)
-        writePrimitive(this.#tape, name, value, key)
+        writePrimitive(this.#tape, name, value, edge)
         return true
       case 'string':
       case 'boolean':
-        writePrimitive(this.#tape, name, value, key)
+        writePrimitive(this.#tape, name, value, edge)
         return true
       case 'bigint':
-        this.#bigint(name, value, key)
+        this.#bigint(name, value, edge)
         return true
       case 'object':
         if (value === null) {
-          writePrimitive(this.#tape, name, value, key)
+          writePrimitive(this.#tape, name, value, edge)
           return true
         }
-        writeKey(this.#tape, key, name)
+        writeKey(this.#tape, edge, name)
         this.#object(name, value)
         return true
       default:
@@ -222,13 +225,13 @@ class Exact {
     }
   }
 
-  #bigint(name: string | number, value: bigint, key: PathEdge | undefined): void {
+  #bigint(name: string | number, value: bigint, edge: PathEdge): void {
     const tape = this.#tape
     const { bigint, target } = this.#rules
     checkBigints(tape)
     const digits = toText(value)
     const print = (): void => tape.json(digits, 0, digits.length)
-    writeKey(tape, key, name)
+    writeKey(tape, edge, name)
     tape.room()
     if (target === 'msgpack') {
       if (isOf64Bits(value)) print()
@@ -237,7 +240,7 @@ class Exact {
       if (bigint === 'string') tape.string(digits)
       else print()
     } else {
-      const again = (): void => this.#bigint(name, value, undefined)
+      const again = (): void => this.#bigint(name, value, this.#bare)
       this.#either(again, again)
     }
   }
@@ -295,12 +298,12 @@ class Exact {
       const key = entries[index - (index % 2)]
       const step = nameOf(key, index)
       if (index % 2 === 1) {
-        this.#write(step, item, undefined)
+        this.#write(step, item, this.#bare)
         return
       }
       item = this.#prepared(value, step, entries[index + 1])
       const prepared = this.#prepared(value, '', key)
-      if (hasJson(item) && hasJson(prepared)) this.#write(step, prepared, undefined)
+      if (hasJson(item) && hasJson(prepared)) this.#write(step, prepared, this.#bare)
       else frame.at += 1
     }
     this.#frame = { value, keys: undefined, length, close: CLOSE_MAP, turn, at: 0, outer: this.#frame }
@@ -312,7 +315,7 @@ class Exact {
     const writeBytes = (): void => writeTypedArray(tape, name, value)
     const writeKeys = (): void => {
       // It has as many keys as elements; nothing lists them faster than the engine.
-      const text = tape.isPart && hasBigints(value) ? undefined : stringified(tape, value)
+      const text = tape.isPart && hasBigints(value) ? undefined : textWithin(tape, value)
       if (typeof text === 'string') tape.json(text, 0, text.length)
       else this.#open(name, text?.value ?? value)
     }
@@ -369,41 +372,6 @@ function placesOf(path: readonly unknown[], depth: number): Map<unknown, number>
   const places = newMap<unknown, number>()
   for (let index = 0; index < depth; index += 1) places.set(path[index], index)
   return places
-}
-
-const CIRCULAR = /^Converting circular structure/
-
-/**
- * Stringifies a container whose `toJSON` was read. Returns undefined where the engine may not be used, or gives up and
- * the capture does not: on depth, on length, and on circles that may begin at an ancestor, which the engine does not
- * see.
- */
-export function stringified(tape: CaptureContext, value: object): string | Revived | undefined {
-  if (tape.rules !== NO_RULES || hasToJson(value)) return undefined
-  try {
-    return stringify(value)
-  } catch (error) {
-    if (isLimit(error)) return undefined
-    const isCircle = error instanceof TypeError && execRegExp(CIRCULAR, error.message) !== null
-    if (0 < tape.depth && isCircle && isThrownByEngine(error)) return undefined
-    throw error
-  }
-}
-
-/** Whether the error is the engine's limit of its stack or of its strings. */
-export function isLimit(error: unknown): boolean {
-  if (!(error instanceof RangeError)) return false
-  const { message } = error
-  return (
-    (message === 'Maximum call stack size exceeded' || message === 'Invalid string length') && isThrownByEngine(error)
-  )
-}
-
-/** Whether JSON.stringify itself threw the error, not code that it called. */
-function isThrownByEngine({ stack, message }: Error): boolean {
-  if (typeof stack !== 'string') return false
-  const has = (name: string): boolean => stringIncludes(stack, `${message}\n    at ${name} (<anonymous>)`)
-  return has('stringify') || has('JSON.stringify')
 }
 
 /**

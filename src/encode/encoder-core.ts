@@ -3,86 +3,108 @@
  * thread; tasks print the tapes. Encoders, logs, saved files and batchers have one each.
  */
 
-import { isLimit } from '../capture/spec-walk.ts'
-import { Vocabulary } from '../capture/path-node.ts'
-import { Revived, stringify } from '../capture/raw-json.ts'
-import type { CaptureRules } from '../capture/rules.ts'
 import { CaptureContext } from '../capture/context.ts'
+import { textOfRoot } from '../capture/engine.ts'
+import { requestFunction } from '../capture/learning.ts'
+import { ENGINE } from '../capture/path-node.ts'
 import { takePlaces } from '../capture/places.ts'
+import type { Revived } from '../capture/raw-json.ts'
+import { captureValue } from '../capture/root.ts'
+import { NO_RULES, type CaptureRules } from '../capture/rules.ts'
 import { releaseSegments } from '../capture/segment.ts'
 import { AT_ONCE_NS } from '../capture/small-encoder.ts'
 import { keepTape, type SnapshotTape } from '../capture/snapshot-tape.ts'
-import { captureValue } from '../capture/fast-walk.ts'
-import { allocate, allocateNow, giveBack, resultOf, utf8Of, type Bytes } from '../runtime/bytes.ts'
-import { DEFAULT_CONFIG, type EncodeConfig, type OnBadRow, type PrintOptions } from './config.ts'
-import {
-  absolute,
-  bufferFrom,
-  leadingZeros,
-  leastOf,
-  lengthOf,
-  mostOf,
-  now,
-  partOf,
-  truncate,
-  writeUtf8,
-  zeros,
-} from '../runtime/intrinsics.ts'
+import { tuning } from '../capture/tuning.ts'
+import { Vocabulary } from '../capture/vocabulary.ts'
+import { allocate, allocateNow, giveBack, resultOf, type Bytes } from '../runtime/bytes.ts'
+import { onIdle, releaseWhenIdle } from '../runtime/idle.ts'
+import { absolute, isProxy } from '../runtime/intrinsics.ts'
 import {
   encodeTape,
   encodeTapeSync,
   Layout,
-  SmallOutput,
   takeOverflow,
   takeOverflowSync,
   unwrap,
   type Lexicon,
   type TapeParts,
 } from '../runtime/native.ts'
-import { onIdle, releaseWhenIdle } from '../runtime/idle.ts'
 import { run } from '../runtime/pool.ts'
-import { captureRow, expectedOf, forEachRow, noJson, RowBuffer, RowTransfer, SLACK } from './row-buffer.ts'
+import { DEFAULT_CONFIG, type EncodeConfig, type OnBadRow, type PrintOptions } from './config.ts'
+import { Lines } from './lines.ts'
+import { expectedOf, forEachRow, noJson, RowBuffer, RowTransfer } from './row-buffer.ts'
+import { DIGESTS, SizeGuess } from './size-guess.ts'
+import { Attention, bytesOfText, isForNow, isPlainText, stringifyUnseen } from './small.ts'
+import { SLAB_SIZE, SmallResults } from './small-results.ts'
 
 /** Captures values onto tapes, and prints those at once or by tasks. */
 export class EncoderCore {
-  #vocabulary = new Vocabulary()
+  #vocabulary = new Vocabulary(requestFunction)
   /** Stack of idle tapes: nothing is captured on them, and no task reads them. */
   #idle: CaptureContext | undefined
   #idleCount = 0
-  readonly #jsonSizes = new Sizes()
-  readonly #spacedSizes = new Sizes()
-  readonly #msgpackSizes = new Sizes()
-  /** Trial for results as large as the last one. */
-  #trial: Trial | undefined = new Trial()
-  readonly #trials: readonly Trial[] = Array.from({ length: SIZE_CLASSES }, () => new Trial())
+  readonly #jsonSizes = new SizeGuess()
+  readonly #spacedSizes = new SizeGuess()
+  readonly #msgpackSizes = new SizeGuess()
+  /** Values of `encode` may be large from the first on; those of `encodeSync` are small. */
+  readonly #values = new Attention(tuning.peeks, 0)
+  readonly #syncValues = new Attention(0, tuning.syncUnseen)
 
   encode(value: unknown, config: EncodeConfig, signal: AbortSignal | undefined): Bytes | Promise<Bytes> {
-    const tape = this.#capture(value, config, signal)
+    const text = config.rules === NO_RULES && !config.transfer ? this.#textOf(value, this.#values) : undefined
+    if (typeof text === 'string' && isForNow(text, config)) return bytesOfText(text, config)
+    const tape = typeof text === 'string' ? this.#write(text, config) : this.#captureAgain(text, value, config, signal)
     return this.#printAtOnce(tape, config) ?? this.#print(tape, config, signal)
   }
 
   encodeSync(value: unknown, config: EncodeConfig): Bytes {
-    const trial = config === DEFAULT_CONFIG ? this.#trial : undefined
-    const bytes = trial === undefined ? this.#encodeNow(value, config) : this.#encodeTried(value, trial)
-    this.#trial = this.#trials[sizeClass(lengthOf(bytes))]
-    return bytes
-  }
-
-  #encodeTried(value: unknown, trial: Trial): Bytes {
-    const isTimed = trial.next()
-    const start = isTimed ? now() : 0
-    const made = trial.isEngines ? stringifyNow(value) : undefined
-    const bytes =
-      made instanceof Revived
-        ? this.#encodeNow(made.value, DEFAULT_CONFIG)
-        : (made ?? this.#encodeNow(value, DEFAULT_CONFIG))
-    if (isTimed) trial.keep((now() - start) / (lengthOf(bytes) + FIXED_COST))
-    return bytes
-  }
-
-  #encodeNow(value: unknown, config: EncodeConfig): Bytes {
-    const tape = this.#capture(value, config)
+    const text = config.rules === NO_RULES && !config.transfer ? this.#textOf(value, this.#syncValues) : undefined
+    if (typeof text === 'string' && isPlainText(config)) return bytesOfText(text, config)
+    const tape =
+      typeof text === 'string' ? this.#write(text, config) : this.#captureAgain(text, value, config, undefined)
     return this.#printSmall(tape, config) ?? this.#printNow(tape, config)
+  }
+
+  /**
+   * Returns the text of JSON.stringify; undefined where a walk has to capture the value; a `Revived` where it has to
+   * capture another one instead.
+   */
+  #textOf(value: unknown, attention: Attention): string | Revived | undefined {
+    if (attention.isDue || typeof value === 'string') return this.#textOfSeen(value, attention)
+    const text = stringifyUnseen(value)
+    if (typeof text === 'string') attention.note(text.length)
+    return text
+  }
+
+  #textOfSeen(value: unknown, attention: Attention): string | Revived | undefined {
+    if (typeof value !== 'object' || value === null || isProxy(value)) return undefined
+    const node = this.#vocabulary.rootOf(value)
+    if (node.wayOf(value) !== ENGINE) {
+      attention.note(tuning.smallText)
+      return undefined
+    }
+    const text = textOfRoot(node, value)
+    if (text === undefined) throw noJson('the value')
+    this.#vocabulary.learnFrom(node, value)
+    if (typeof text === 'string') attention.note(text.length)
+    return text
+  }
+
+  /** Writes the text of a whole value to a tape. */
+  #write(text: string, { newline }: EncodeConfig): CaptureContext {
+    const tape = this.#take()
+    tape.json(text, 0, text.length)
+    if (newline) tape.row()
+    return tape
+  }
+
+  #captureAgain(
+    text: Revived | undefined,
+    value: unknown,
+    config: EncodeConfig,
+    signal: AbortSignal | undefined,
+  ): CaptureContext {
+    return this.#capture(text === undefined ? value : text.value, config, signal)
   }
 
   async encodeLines(
@@ -131,7 +153,7 @@ export class EncoderCore {
   #take(): CaptureContext {
     if (this.#vocabulary.isFull) {
       // The lexicon is full: learning starts again.
-      this.#vocabulary = new Vocabulary()
+      this.#vocabulary = new Vocabulary(requestFunction)
       this.#idle = undefined
       this.#idleCount = 0
     }
@@ -156,7 +178,7 @@ export class EncoderCore {
     tape.rules = rules
     tape.transfer = transfer
     try {
-      if (!captureValue(tape, value, tape.vocabulary.root)) throw noJson('the value')
+      if (!captureValue(tape, value)) throw noJson('the value')
       if (newline) tape.row()
       // Code of the value may have aborted the call, which then takes nothing.
       if (transfer) signal?.throwIfAborted()
@@ -262,7 +284,7 @@ export class EncoderCore {
     return await this.#printParts(parts, lexicon, usual, printOptions, signal)
   }
 
-  #sizesOf({ layout, gap }: PrintOptions): { predict: (usual: number) => number; learn: Sizes['learn'] } {
+  #sizesOf({ layout, gap }: PrintOptions): Pick<SizeGuess, 'predict' | 'learn'> {
     if ((layout & Layout.Digest) !== 0) return DIGESTS
     if (isPacked(layout)) return this.#msgpackSizes
     return gap === undefined ? this.#jsonSizes : this.#spacedSizes
@@ -278,56 +300,6 @@ function usualOf(captured: CaptureContext | SnapshotTape, { layout }: PrintOptio
   return isPacked(layout) ? captured.usualPackedSize : captured.usualSize
 }
 
-// Taken on import.
-const { Float64Array: Ratios } = globalThis
-
-/**
- * Guesses the length of results of one kind: the tape's estimate, times the ratio of actual to estimated length of the
- * last results.
- */
-class Sizes {
-  /** Actual ÷ estimated length of the last results; 0 where there was none yet. */
-  readonly #ratios = new Ratios(REMEMBERED)
-  #next = 0
-
-  /**
-   * Returns how much memory to make. 0 means that the last results differ too much: the task prints to recycled memory,
-   * and a second task copies.
-   */
-  predict(usual: number): number {
-    if (usual < SMALL_RESULT) return usual * MOST_GROWTH + SLACK
-    let least = Infinity
-    let most = 0
-    for (let index = 0; index < REMEMBERED; index += 1) {
-      const ratio = this.#ratios[index] ?? 0
-      if (ratio === 0) continue
-      least = leastOf(least, ratio)
-      most = mostOf(most, ratio)
-    }
-    if (most === 0 || MOST_GROWTH < most || least * MOST_SPREAD < most) return 0
-    return truncate(usual * (most + MARGIN)) + SLACK
-  }
-
-  learn(usual: number, size: number): void {
-    if (usual < SMALL_RESULT) return
-    this.#ratios[this.#next] = size / usual
-    this.#next = (this.#next + 1) % REMEMBERED
-  }
-}
-
-/** Sizes of digests, which are always 64 bytes. */
-const DIGESTS = { predict: () => 64, learn: () => undefined }
-
-/** Estimated length below which memory is never far too large. */
-const SMALL_RESULT = 16 * 1024
-/** Results that are remembered. */
-const REMEMBERED = 8
-/** Most memory of a result, as a multiple of the tape's estimate. */
-const MOST_GROWTH = 2
-/** Most spread of the last ratios. With a wider one, the memory of the shortest result would be too large. */
-const MOST_SPREAD = 1.4
-const MARGIN = 0.02
-
 /** Copies a result that a task left in recycled memory. */
 async function takeOverflowing(parts: TapeParts, size: number, signal: AbortSignal | undefined): Promise<Bytes> {
   const whole = allocate(size)
@@ -337,131 +309,6 @@ async function takeOverflowing(parts: TapeParts, size: number, signal: AbortSign
   } catch (error) {
     giveBack(whole)
     throw error
-  }
-}
-
-class Lines {
-  readonly #tape: CaptureContext
-  readonly #onBad: OnBadRow | undefined
-  readonly #transfer: RowTransfer | undefined
-  #index = 0
-
-  constructor(tape: CaptureContext, onBad: OnBadRow | undefined, transfer: RowTransfer | undefined) {
-    this.#tape = tape
-    this.#onBad = onBad
-    this.#transfer = transfer
-  }
-
-  add(row: unknown): undefined {
-    const tape = this.#tape
-    const index = this.#index
-    this.#index += 1
-    const mark = this.#onBad === undefined ? undefined : tape.mark()
-    try {
-      captureRow(tape, row, index)
-      this.#transfer?.add(tape)
-    } catch (error) {
-      if (this.#onBad === undefined || mark === undefined) throw error
-      tape.goBack(mark)
-      this.#onBad(error, index)
-    }
-  }
-}
-
-/** Results between two that are timed, one for each way. All of the first ones are timed. */
-const TRIAL_PERIOD = 32
-const TRIAL_START = 64
-/** Bytes of a result that cost as much as the fixed part of a call. */
-const FIXED_COST = 64
-/** Factor by which old times grow with each new one, so that they count less. */
-const AGING = 1.03
-/** A way is preferred if it is faster by this factor. */
-const CLEARLY = 0.97
-/** Classes of result lengths, by powers of two. Results of 64 KiB and more are always printed from a tape. */
-const SIZE_CLASSES = 17
-
-function sizeClass(length: number): number {
-  return 32 - leadingZeros(length)
-}
-
-/** Finds out which is faster for results of one length: the tape, or the engine's JSON.stringify. */
-class Trial {
-  isEngines = false
-  #calls = 0
-  #prefersEngine = false
-  #tapes = Infinity
-  #engines = Infinity
-
-  /** Chooses the way of the next call, in `isEngines`. Returns true if the call is to be timed. */
-  next(): boolean {
-    this.#calls += 1
-    const phase = this.#calls % TRIAL_PERIOD
-    const isFirst = this.#calls < TRIAL_START
-    this.isEngines = isFirst ? phase % 2 === 0 : this.#prefersEngine !== (phase === 0)
-    return isFirst || phase < 2
-  }
-
-  /** Remembers the least time for a byte of the way whose turn it was. */
-  keep(cost: number): void {
-    if (this.isEngines) this.#engines = leastOf(cost, this.#engines * AGING)
-    else this.#tapes = leastOf(cost, this.#tapes * AGING)
-    this.#prefersEngine = this.#engines < this.#tapes * CLEARLY
-  }
-}
-
-/** Stringifies by the engine. Returns undefined where the value is too deep for its stack, or too long for a string. */
-function stringifyNow(value: unknown): Bytes | Revived | undefined {
-  let text: string | Revived | undefined
-  try {
-    text = stringify(value)
-  } catch (error) {
-    if (isLimit(error)) return undefined
-    throw error
-  }
-  if (text === undefined) throw noJson('the value')
-  return typeof text === 'string' ? (slab.write(text) ?? utf8Of(text, allocateNow)) : text
-}
-
-const SLAB_SIZE = 64 * 1024
-
-/** Memory that small results share, like Node's pool, but zeroed. */
-class SmallResults {
-  readonly native: SmallOutput = new SmallOutput()
-  #memory = bufferFrom(zeros(0).buffer)
-  #offset = SLAB_SIZE
-
-  /** Prints a small tape. Returns undefined if it does not fit after all. */
-  print(tape: CaptureContext, expected: number): Bytes | undefined {
-    // Whoever has a result can transfer the memory away. It then has no first byte.
-    if (SLAB_SIZE - this.#offset < expected || this.#memory[0] === undefined) this.#replace()
-    let size = tape.encodeInto(this.#offset)
-    if (size < 0) {
-      this.#replace()
-      size = tape.encodeInto(0)
-      if (size < 0) return undefined
-    }
-    return this.#take(size)
-  }
-
-  /** Writes the UTF-8 of a short text. */
-  write(text: string): Bytes | undefined {
-    const most = text.length * 3
-    if (SLAB_SIZE / 2 < most) return undefined
-    if (SLAB_SIZE - this.#offset < most || this.#memory[0] === undefined) this.#replace()
-    return this.#take(writeUtf8(this.#memory, text, this.#offset, most))
-  }
-
-  #take(size: number): Bytes {
-    const start = this.#offset
-    this.#offset += (size + 7) & ~7
-    return partOf(this.#memory, start, start + size)
-  }
-
-  #replace(): void {
-    const memory = zeros(SLAB_SIZE)
-    this.#memory = bufferFrom(memory.buffer)
-    this.#offset = 0
-    this.native.replace(memory)
   }
 }
 

@@ -6,7 +6,7 @@
 import type { CaptureContext } from '../capture/context.ts'
 import { takePlaces } from '../capture/places.ts'
 import type { TapeMark } from '../capture/writer.ts'
-import { captureValue } from '../capture/fast-walk.ts'
+import { captureValue } from '../capture/root.ts'
 import { invalidType } from '../runtime/errors.ts'
 import { addTo, isArray, propertyOf, truncate } from '../runtime/intrinsics.ts'
 import type { Lexicon, TapeParts } from '../runtime/native.ts'
@@ -116,7 +116,7 @@ export class RowBuffer {
 }
 
 export function captureRow(tape: CaptureContext, row: unknown, index?: number): void {
-  if (!captureValue(tape, row, tape.vocabulary.rows)) throw noJson(index === undefined ? 'the row' : `row ${index}`)
+  if (!captureValue(tape, row)) throw noJson(index === undefined ? 'the row' : `row ${index}`)
   tape.row()
 }
 

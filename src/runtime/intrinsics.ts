@@ -71,6 +71,7 @@ const { exec } = RegExp.prototype
 const { charCodeAt: codeAt, includes, repeat, slice } = String.prototype
 const { fill, keys, set } = Uint8Array.prototype
 const { forEach } = Map.prototype
+const bufferPrototype = Buffer.prototype
 const { latin1Slice, latin1Write, subarray, ucs2Write, utf8Slice, utf8Write } = Buffer.prototype
 const { valueOf: booleanOf } = Boolean.prototype
 const { valueOf: bigintOf } = BigInt.prototype
@@ -207,6 +208,11 @@ export function writeUtf16(target: Buffer, text: string, offset: number, size: n
 /** Returns how many bytes it wrote. */
 export function writeUtf8(target: Buffer, text: string, offset: number, size: number): number {
   return apply(utf8Write, target, [text, offset, size])
+}
+
+/** Whether `Buffer.from` writes strings by the built-in method, which it looks up on the prototype. */
+export function isUtf8WritePlain(): boolean {
+  return bufferPrototype.utf8Write === utf8Write
 }
 
 /** Decodes UTF-8. */
