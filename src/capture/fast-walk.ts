@@ -162,10 +162,11 @@ export function walkContainer(context: CaptureContext, name: string | number, va
 
 /** Whether `for…in` lists exactly the keys of the value, and it is not a boxed primitive. */
 function isPlain({ rules }: CaptureContext, value: object): boolean {
+  if (isBoxed(value)) return false
   const prototype = prototypeOf(value)
   if (prototype === objectPrototype) return true
   if (rules.target !== 'json' && isMap(value)) return false
-  if (isBoxed(value) || isRawJson(value) || isTypedArray(value) || rawJsonBytesOf(value) !== undefined) return false
+  if (isRawJson(value) || isTypedArray(value) || rawJsonBytesOf(value) !== undefined) return false
   return prototype === null || isPlainPrototype(prototype)
 }
 
@@ -186,12 +187,8 @@ function walkKeys(
   let predicted = node.first
   // oxlint-disable-next-line guard-for-in -- `isPlain` found no inherited keys
   for (const k in value) {
-    let edge: PathEdge
-    if (predicted !== undefined && predicted.name === k) edge = predicted
-    else {
-      if (previous === undefined && isBoxed(value)) break
-      edge = mispredicted(context, node, previous, k)
-    }
+    const edge: PathEdge =
+      predicted !== undefined && predicted.name === k ? predicted : mispredicted(context, node, previous, k)
     const x = value[k]
     if (context.wordLimit < context.w || context.doubleLimit < context.d) context.next()
     switch (typeof x) {
@@ -222,14 +219,8 @@ function walkKeys(
     previous = edge
     predicted = edge.next
   }
-  context.depth -= 1
-  if (previous === undefined && isBoxed(value)) {
-    // It is a boxed primitive. Nothing of it was read.
-    context.w -= 1
-    captureExactly(context, name, value, node.element)
-    return
-  }
   context.literal(CLOSE_OBJECT)
+  context.depth -= 1
 }
 
 /** Returns the edge of a key that was not predicted. */

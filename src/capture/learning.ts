@@ -59,7 +59,8 @@ export function requestFunction(vocabulary: Vocabulary, node: PathNode, value: o
   if (last === undefined) first = lesson
   else last.next = lesson
   last = lesson
-  plan()
+  if (tuning.sliceGapMs === 0) learnAll()
+  else plan()
 }
 
 /** Plans a slice. The timer keeps nothing alive. */
@@ -80,8 +81,8 @@ function runSlice(): void {
   plan()
 }
 
-/** Learns everything that was asked for, now. Tests call it. */
-export function learnAll(): void {
+/** Learns everything that was asked for, now. */
+function learnAll(): void {
   while (first !== undefined) step()
 }
 

@@ -3,7 +3,7 @@
  * thread; the walks call it.
  */
 
-import { isArray, now } from '../runtime/intrinsics.ts'
+import { isArray, isBoxed, now } from '../runtime/intrinsics.ts'
 import type { CaptureContext } from './context.ts'
 import { LEARNED, OPEN, type PathNode, type Way } from './path-node.ts'
 import { NO_RULES } from './rules.ts'
@@ -62,7 +62,7 @@ export function runElements(
 
 /** Runs the generated function on an object. Returns false, with nothing written, if it is of another shape. */
 export function runObject(context: CaptureContext, { learned }: PathNode, value: object): boolean {
-  if (learned === undefined || !learned.isObject || !mayNest(context, learned.levels)) return false
+  if (learned === undefined || !learned.isObject || !mayNest(context, learned.levels) || isBoxed(value)) return false
   return learned.capture(context, value)
 }
 

@@ -50,7 +50,7 @@ export interface Tuning {
   leastElements: number
   /** Most values that one sketch reads: twice as many as a rollout with its turns has. */
   mostSampled: number
-  /** Milliseconds between two slices of learning, each of which takes at most one. */
+  /** Milliseconds between two slices of learning, each of which takes about one. Tests set 0: they learn at once. */
   sliceGapMs: number
   /** Milliseconds by which a slice may come late before the loop counts as busy, and how often a slice then waits. */
   busyFromMs: number

@@ -1,0 +1,6 @@
+/** The specs of JSON once more, where every shape is learned at once and every generated function is used. */
+
+import './fixtures/learn-eagerly.ts'
+import './json-exact.spec.ts'
+import './json-options.spec.ts'
+import './json.spec.ts'
