@@ -15,6 +15,7 @@ import {
   mostOf,
   newSet,
   prototypeOf,
+  truncate,
   type TypedArray,
 } from '../runtime/intrinsics.ts'
 import { bufferPrototype } from './builtin-tojson.ts'
@@ -40,6 +41,10 @@ export function winsCold(value: object, isRoot: boolean): boolean {
 export function winsWarm(value: object): boolean {
   return new Look(value).wins(0)
 }
+
+/** Elements that stand for those of an array, and of one inside of another. */
+const ELEMENTS = 8
+const INNER_ELEMENTS = 2
 
 class Look {
   #last: Looked
@@ -107,11 +112,11 @@ class Look {
       this.#savedNs += weight * length * (areInts ? tuning.savedPerIntNs : tuning.savedPerDoubleNs)
       return
     }
-    if (length === 1) this.#add(first, weight)
-    else {
-      // Two elements stand for all: more would leave none of the look to what is inside of them.
-      this.#add(first, weight * (length - (length >>> 1)))
-      this.#add(length === 2 ? last : middle, weight * (length >>> 1))
+    // Few elements stand for all: more would leave none of the look to what is inside of them.
+    const count = leastOf(length, weight === 1 ? ELEMENTS : INNER_ELEMENTS)
+    for (let index = 0; index < count; index += 1) {
+      const place = count === 1 ? 0 : truncate((index * (length - 1)) / (count - 1))
+      this.#add(at(value, place), (weight * length) / count)
     }
   }
 
