@@ -7,7 +7,9 @@ import { defineProperty } from '../runtime/intrinsics.ts'
 import type { SmallOutput } from '../runtime/native.ts'
 import type { Vocabulary } from './path-node.ts'
 import { NO_RULES, type CaptureRules } from './rules.ts'
-import { Tape, type TapeMark } from './writer.ts'
+import { ROOMS, type TapeRooms } from './segment.ts'
+import type { TapeMark } from './streams.ts'
+import { Tape } from './writer.ts'
 
 /** Depth for which the path has elements of its own from the start. Setters on `Array.prototype` do not see them. */
 const SHALLOW = 128
@@ -50,8 +52,8 @@ export class CaptureContext extends Tape {
   /** Values that learning has read. */
   sampled = 0
 
-  constructor(vocabulary: Vocabulary, slab: SmallOutput) {
-    super(vocabulary.lexicon, slab)
+  constructor(vocabulary: Vocabulary, slab: SmallOutput, rooms: TapeRooms = ROOMS) {
+    super(vocabulary.lexicon, slab, rooms)
     this.vocabulary = vocabulary
   }
 
