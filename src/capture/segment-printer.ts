@@ -13,7 +13,7 @@ import {
   type Lexicon,
   type TapeParts,
 } from '../runtime/native.ts'
-import { run, startWaiting } from '../runtime/pool.ts'
+import { isAborted, run, startWaiting } from '../runtime/pool.ts'
 import type { Places } from './places.ts'
 import {
   addSegment,
@@ -71,6 +71,7 @@ export class SegmentPrinter {
   #tasks = 0
   #waiting = 0
   readonly #stop: Stop = new Stop()
+  #isStopped = false
   #failure: { readonly error: unknown } | undefined
   /** Functions that wait for the end of all tasks. */
   #onEnd: (() => void) | undefined
@@ -132,7 +133,9 @@ export class SegmentPrinter {
         this.#waiting -= 1
         return printSegments(this.#parts, this.#lexicon, this.#early.hasRows, this.#stop)
       }
-      unwrap(await run(launch, { first: true }))
+      const outcome = await run(launch, { first: true })
+      if (isAborted(outcome)) this.#isStopped = true
+      else unwrap(outcome)
     } catch (error) {
       if (isWaiting) this.#waiting -= 1
       this.#failure ??= { error }
@@ -182,6 +185,8 @@ export class SegmentPrinter {
     signal?.throwIfAborted()
     if (0 < this.#tasks) await this.#ended(signal)
     if (this.#failure !== undefined) throw this.#failure.error
+    // The task found its flag raised.
+    if (this.#isStopped) throw signal?.reason
   }
 
   async #ended(signal: AbortSignal | undefined): Promise<void> {

@@ -226,7 +226,8 @@ class PooledCall<T> implements Waiting {
   }
 }
 
-function isAborted(outcome: unknown): boolean {
+/** Returns whether a task has found its flag raised. */
+export function isAborted(outcome: unknown): boolean {
   return isFailure(outcome) && outcome.code === ABORTED
 }
 
