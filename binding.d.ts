@@ -188,6 +188,15 @@ export declare class TapeParts {
   addSegment(segment: TapeSegment, words: number, doubles: number, bytes: number, rope: number, runs: number): void
   /** Adds a copy of the written part of a segment. */
   copySegment(segment: TapeSegment, words: number, doubles: number, bytes: number, rope: number, runs: number): Failure | null
+  /**
+   * Moves the segment added last, and the long strings from `first` to `end`, to the queue of `printSegments`. Returns
+   * whether one more such task is needed. `index` is the place of the segment on the tape.
+   */
+  queueSegment(index: number, first: number, end: number, expectedSize: number): boolean | Failure
+  /** Whether the segment at `index` of the queue is printed. No task reads it any more. */
+  isPrinted(index: number): boolean
+  /** The bytes of JSON of all printed segments of the queue. */
+  get printedSize(): number
   /** Copies a string too long for a segment. */
   addText(text: string, isWide: boolean): Failure | null
   /** Copies bytes too many for a segment. */
@@ -481,6 +490,12 @@ export interface PrintPageInput {
 
 /** Prints a page on the JS thread. Returns its size in bytes. */
 export declare function printPageSync(input: PrintPageInput): number | Failure
+
+/** Prints the queued segments of a tape until there is none. */
+export declare function printSegments(tape: TapeParts, lexicon: Lexicon, hasRows: boolean, stop?: Stop | undefined | null): Promise<number | Failure>
+
+/** Prints segments as `printSegments` does, on the JS thread. */
+export declare function printSegmentsSync(tape: TapeParts, lexicon: Lexicon, hasRows: boolean): number | Failure
 
 /** Arguments of a [`RowsReader`]. */
 export interface ReadInput {

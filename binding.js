@@ -773,7 +773,7 @@ if (
   }
 }
 
-const { Base64Decoder, ExpertsTurns, InputBytes, Lexicon, LiftPointers, LogFile, Pieces, PrintedPage, RawJsonBytes, RowsReader, SavedFile, ScannedBody, SmallOutput, SnapshotParts, Stop, TapeParts, TapeSegment, TaskProgress, Base64Alphabet, Base64Mode, bindSmallEncoder, closeLogFile, copyInput, copyRows, countRows, decodeBase64, decodeBase64InPlace, decodeBase64Part, decodeBase64Sync, decodeBase64TextSync, dropSaved, DurabilityName, encodeBase64, encodeBase64Sync, encodeTape, encodeTapeSync, ExpertsFill, ExpertsFormat, fillBody, fillBodySync, fillExperts, fillExpertsSync, idleBytes, joinPieces, joinPiecesSync, Lane, Layout, maxIdleBytes, nextRows, openLogFile, PolicyName, poolStats, prewarm, printPage, printPageSync, releaseIdle, releaseSlot, repairFile, reportIdle, reportUsed, reserveSlot, saveBytes, saveTape, scanBody, scanBodySync, scanExperts, scanExpertsSync, setConcurrency, setMaxIdleBytes, takeOverflow, takeOverflowSync, trimHeap, VERSION, writeGroup, writeGroupSync } = nativeBinding
+const { Base64Decoder, ExpertsTurns, InputBytes, Lexicon, LiftPointers, LogFile, Pieces, PrintedPage, RawJsonBytes, RowsReader, SavedFile, ScannedBody, SmallOutput, SnapshotParts, Stop, TapeParts, TapeSegment, TaskProgress, Base64Alphabet, Base64Mode, bindSmallEncoder, closeLogFile, copyInput, copyRows, countRows, decodeBase64, decodeBase64InPlace, decodeBase64Part, decodeBase64Sync, decodeBase64TextSync, dropSaved, DurabilityName, encodeBase64, encodeBase64Sync, encodeTape, encodeTapeSync, ExpertsFill, ExpertsFormat, fillBody, fillBodySync, fillExperts, fillExpertsSync, idleBytes, joinPieces, joinPiecesSync, Lane, Layout, maxIdleBytes, nextRows, openLogFile, PolicyName, poolStats, prewarm, printPage, printPageSync, printSegments, printSegmentsSync, releaseIdle, releaseSlot, repairFile, reportIdle, reportUsed, reserveSlot, saveBytes, saveTape, scanBody, scanBodySync, scanExperts, scanExpertsSync, setConcurrency, setMaxIdleBytes, takeOverflow, takeOverflowSync, trimHeap, VERSION, writeGroup, writeGroupSync } = nativeBinding
 export { Base64Decoder }
 export { ExpertsTurns }
 export { InputBytes }
@@ -829,6 +829,8 @@ export { poolStats }
 export { prewarm }
 export { printPage }
 export { printPageSync }
+export { printSegments }
+export { printSegmentsSync }
 export { releaseIdle }
 export { releaseSlot }
 export { repairFile }

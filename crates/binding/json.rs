@@ -5,14 +5,14 @@ use std::sync::Arc;
 
 use napi::bindgen_prelude::{AsyncTask, Either};
 use napi_derive::napi;
-use offloop_json::{Floats, JsonLayout, Malformed, PrintConfig, PrintFormat, Tape, print};
+use offloop_json::{Malformed, PrintConfig, PrintFormat, Tape, layout, print, print_texts};
 use offloop_memory::{Block, copy_pieces};
 
 use crate::failure::{Failure, FailureCause};
 use crate::memory::PinnedBuffer;
 use crate::result::{OutputBuffer, TaskWorkspace};
 use crate::stop::{Flag, Stop};
-use crate::tape::{Lexicon, Overflow, TapeMemory, TapeParts};
+use crate::tape::{Lexicon, Overflow, SegmentQueue, TapeMemory, TapeParts};
 use crate::task::{PoolTask, Work, at_once, launch};
 
 /// Bits of `PrintOptions.layout`. Without any, a tape becomes compact JSON with keys in the order of capture.
@@ -31,6 +31,15 @@ pub enum Layout {
     Digest = 32,
 }
 
+const _: () = assert!(
+    Layout::Rows as u32 == layout::ROWS
+        && Layout::SortedKeys as u32 == layout::SORTED_KEYS
+        && Layout::Newline as u32 == layout::NEWLINE
+        && Layout::Msgpack as u32 == layout::MSGPACK
+        && Layout::Singles as u32 == layout::SINGLES
+        && Layout::Digest as u32 == layout::DIGEST
+);
+
 /// How a tape is printed.
 #[napi(object, object_to_js = false)]
 pub struct PrintOptions {
@@ -45,36 +54,20 @@ pub struct PrintOptions {
 }
 
 impl PrintOptions {
-    fn has(&self, bit: Layout) -> bool {
-        self.layout & bit as u32 != 0
-    }
-
     fn config(&self, expected_size: usize) -> PrintConfig<'_> {
-        let has_newline = self.has(Layout::Newline);
-        PrintConfig { format: self.format(), has_newline, expected_size }
-    }
-
-    fn format(&self) -> PrintFormat<'_> {
-        let layout = JsonLayout {
-            sorts_keys: self.has(Layout::SortedKeys),
-            gap: self.gap.as_deref().map(str::as_bytes),
-        };
-        if self.has(Layout::Digest) {
-            return PrintFormat::Digest(layout);
-        }
-        if !self.has(Layout::Msgpack) {
-            return PrintFormat::Json(layout);
-        }
-        PrintFormat::Msgpack {
-            floats: if self.has(Layout::Singles) { Floats::Single } else { Floats::Double },
-            max_depth: self.max_depth.map_or(usize::MAX, |depth| depth as usize),
-        }
+        let gap = self.gap.as_deref().map(str::as_bytes);
+        let max_depth = self.max_depth.map_or(usize::MAX, |depth| depth as usize);
+        let format = PrintFormat::of(self.layout, gap, max_depth);
+        let has_newline = self.layout & layout::NEWLINE != 0;
+        PrintConfig { format, has_newline, expected_size }
     }
 }
 
 /// A captured value and how it is printed.
 pub struct PrintJob {
     memory: TapeMemory,
+    /// The queue that has printed all segments, if there is one.
+    queue: Option<Arc<SegmentQueue>>,
     lexicon: Arc<offloop_json::Lexicon>,
     settings: PrintOptions,
 }
@@ -93,7 +86,7 @@ impl PrintJob {
     }
 
     fn with_settings(memory: TapeMemory, lexicon: &Lexicon, settings: PrintOptions) -> Self {
-        Self { memory, lexicon: Arc::clone(&lexicon.0), settings }
+        Self { memory, queue: None, lexicon: Arc::clone(&lexicon.0), settings }
     }
 
     /// Prints to recycled memory of `size` bytes, which grows; returns it and the length of the text.
@@ -113,11 +106,20 @@ impl PrintJob {
         expected_size: usize,
         flag: &Flag,
     ) -> Result<usize, Failure> {
+        let (config, workspace) = (self.settings.config(expected_size), TaskWorkspace(flag));
+        if let Some(queue) = &self.queue {
+            return Ok(print_texts(&mut queue.take_texts()?, &config, out, &workspace)?);
+        }
         let (segments, longs) = (self.memory.segments()?, self.memory.longs());
-        let has_rows = self.settings.has(Layout::Rows);
-        let tape = Tape { segments: &segments, longs: &longs, lexicon: &self.lexicon, has_rows };
-        let config = self.settings.config(expected_size);
-        Ok(print(tape, &config, out, &TaskWorkspace(flag))?)
+        let has_rows = self.settings.layout & layout::ROWS != 0;
+        let tape = Tape {
+            segments: &segments,
+            longs: &longs,
+            lexicon: &self.lexicon,
+            has_rows,
+            first_long: 0,
+        };
+        Ok(print(tape, &config, out, &workspace)?)
     }
 
     /// Drops recycled memory.
@@ -159,8 +161,9 @@ impl EncodeTape {
         out: PinnedBuffer,
         expected_size: f64,
     ) -> Self {
+        let printer = PrintJob::with_settings(tape.take(), lexicon, settings);
         Self {
-            printer: PrintJob::with_settings(tape.take(), lexicon, settings),
+            printer: PrintJob { queue: tape.queue.get().cloned(), ..printer },
             out,
             expected_size: expected_size as usize,
             overflow: tape.overflow.clone(),
@@ -217,12 +220,6 @@ impl Work for TakeOverflow {
     }
 }
 
-impl TakeOverflow {
-    fn new(tape: &TapeParts, out: PinnedBuffer) -> Self {
-        Self { overflow: tape.overflow.clone(), out }
-    }
-}
-
 /// Copies the result of `encodeTape` to `out`, which has the size of the result.
 #[napi(ts_return_type = "Promise<number | Failure>")]
 pub fn take_overflow(
@@ -230,7 +227,7 @@ pub fn take_overflow(
     #[napi(ts_arg_type = "Uint8Array")] out: PinnedBuffer,
     stop: Option<&Stop>,
 ) -> AsyncTask<PoolTask<TakeOverflow>> {
-    launch(TakeOverflow::new(tape, out), stop)
+    launch(TakeOverflow { overflow: tape.overflow.clone(), out }, stop)
 }
 
 /// Copies a result as `takeOverflow` does, on the JS thread.
@@ -239,6 +236,6 @@ pub fn take_overflow_sync(
     tape: &TapeParts,
     #[napi(ts_arg_type = "Uint8Array")] out: PinnedBuffer,
 ) -> Either<f64, Failure> {
-    let mut work = TakeOverflow::new(tape, out);
+    let mut work = TakeOverflow { overflow: tape.overflow.clone(), out };
     at_once(|| work.run(&Flag::default()))
 }

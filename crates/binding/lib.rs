@@ -18,6 +18,7 @@ mod lock;
 mod log;
 mod memory;
 mod progress;
+mod queue;
 mod read;
 mod repair;
 mod result;

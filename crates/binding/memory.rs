@@ -213,6 +213,12 @@ impl PinnedBuffer {
     }
 }
 
+impl AsRef<[u8]> for PinnedBuffer {
+    fn as_ref(&self) -> &[u8] {
+        self.bytes()
+    }
+}
+
 impl TypeName for PinnedBuffer {
     fn type_name() -> &'static str {
         "Uint8Array"

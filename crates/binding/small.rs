@@ -1,4 +1,4 @@
-//! A function that prints small values on the JS thread. `src/capture/tape.ts` binds and calls it.
+//! A function that prints small values on the JS thread. `src/capture/small-encoder.ts` binds and calls it.
 
 use std::cell::RefCell;
 use std::rc::Rc;

@@ -2,20 +2,22 @@
 //!
 //! `src/capture` calls them on the JS thread. Tasks read the memory that they refer to.
 
-use std::cell::RefCell;
+use std::cell::{OnceCell, RefCell};
 use std::sync::{Arc, Mutex};
 
-use napi::bindgen_prelude::Uint8Array;
+use napi::bindgen_prelude::{Either, Uint8Array};
 use napi::{Env, JsString};
 use napi_derive::napi;
-use offloop_json::{JsText, Malformed, Segment, SegmentCopy, StreamLens, check};
+use offloop_json::{LongPart, SegmentPart, StreamLens, check};
 use offloop_memory::{Block, prefer_huge_pages};
 
 use crate::failure::Failure;
 use crate::guard::guard;
 use crate::lock::lock;
 use crate::memory::{PinnedBuffer, RECYCLER, View};
+use crate::result::OutputBuffer;
 use crate::source::block_of;
+use crate::task::at_once;
 
 /// JSON text that the tapes of one encoder refer to by index.
 #[napi]
@@ -39,10 +41,11 @@ impl Lexicon {
 }
 
 /// The memory of a segment, which only `src/capture` writes to.
-pub struct SegmentMemory {
-    pub memory: PinnedBuffer,
-    pub room: StreamLens,
-}
+pub type SegmentMemory = offloop_json::SegmentMemory<PinnedBuffer>;
+/// The memory of a tape, in the order of the tape.
+pub type TapeMemory = offloop_json::TapeMemory<PinnedBuffer>;
+/// Segments that are printed while the rest of the tape is captured.
+pub type SegmentQueue = offloop_json::SegmentQueue<PinnedBuffer, OutputBuffer<'static>>;
 
 /// A segment of memory that one tape after the other uses.
 #[napi]
@@ -67,7 +70,7 @@ impl TapeSegment {
         if is_dense {
             prefer_huge_pages(memory.bytes_mut());
         }
-        let room = stream_lens(words, doubles, bytes, 0, runs);
+        let room = StreamLens::of([words, doubles, bytes, 0, runs]);
         Self { memory: Arc::new(SegmentMemory { memory, room }) }
     }
 }
@@ -100,6 +103,8 @@ impl RawJsonBytes {
 pub struct TapeParts {
     memory: RefCell<TapeMemory>,
     pub(crate) overflow: Overflow,
+    /// Set by the first segment that is printed before the rest.
+    pub(crate) queue: OnceCell<Arc<SegmentQueue>>,
 }
 
 /// A result that did not fit the memory made for it.
@@ -137,7 +142,7 @@ impl TapeParts {
         rope: u32,
         runs: u32,
     ) {
-        let written = stream_lens(words, doubles, bytes, rope, runs);
+        let written = StreamLens::of([words, doubles, bytes, rope, runs]);
         let segment = Arc::clone(&segment.memory);
         self.memory.borrow_mut().segments.push(SegmentPart::Pinned { segment, written });
     }
@@ -153,9 +158,41 @@ impl TapeParts {
         rope: u32,
         runs: u32,
     ) -> Option<Failure> {
-        let written = stream_lens(words, doubles, bytes, rope, runs);
-        let copied = copy_of(&segment.memory, written);
+        let written = StreamLens::of([words, doubles, bytes, rope, runs]);
+        let copied = segment.memory.copy::<Failure>(written);
         copied.map(|copy| self.memory.borrow_mut().segments.push(copy)).err()
+    }
+
+    /// Moves the segment added last, and the long strings from `first` to `end`, to the queue of `printSegments`. Returns
+    /// whether one more such task is needed. `index` is the place of the segment on the tape.
+    #[napi(ts_return_type = "boolean | Failure")]
+    pub fn queue_segment(
+        &self,
+        index: u32,
+        first: u32,
+        end: u32,
+        expected_size: f64,
+    ) -> Either<bool, Failure> {
+        let longs = first as usize..end as usize;
+        let queue = self.queue.get_or_init(Arc::default);
+        at_once(|| {
+            let job = self.memory.borrow_mut().split_job(longs, expected_size as usize)?;
+            Ok(queue.add(index as usize, job)?)
+        })
+    }
+
+    /// Whether the segment at `index` of the queue is printed. No task reads it any more.
+    #[napi]
+    #[must_use]
+    pub fn is_printed(&self, index: u32) -> bool {
+        self.queue.get().is_some_and(|queue| queue.is_printed(index as usize))
+    }
+
+    /// The bytes of JSON of all printed segments of the queue.
+    #[napi(getter)]
+    #[must_use]
+    pub fn printed_size(&self) -> f64 {
+        self.queue.get().map_or(0.0, |queue| queue.joined_len() as f64)
     }
 
     /// Copies a string too long for a segment.
@@ -173,20 +210,20 @@ impl TapeParts {
     /// Copies bytes too many for a segment.
     #[napi]
     pub fn add_bytes(&self, #[napi(ts_arg_type = "Uint8Array")] bytes: View) -> Option<Failure> {
-        let copied = LongMemory::copy_of(&bytes);
+        let copied = copy_of(&bytes);
         copied.map(|long| self.memory.borrow_mut().longs.push(long)).err()
     }
 
     /// Makes a place for bytes that are taken or copied once the value is captured.
     #[napi]
     pub fn add_place(&self) {
-        self.memory.borrow_mut().longs.push(LongMemory::Empty);
+        self.memory.borrow_mut().longs.push(LongPart::Empty);
     }
 
     /// Puts memory that was taken from the caller in its place.
     #[napi]
     pub fn take_bytes(&self, place: u32, bytes: Uint8Array) {
-        self.fill_place(place, LongMemory::Pinned(Arc::new(PinnedBuffer::new(bytes))));
+        self.fill_place(place, LongPart::Pinned(Arc::new(PinnedBuffer::new(bytes))));
     }
 
     /// Copies bytes to their place.
@@ -196,13 +233,13 @@ impl TapeParts {
         place: u32,
         #[napi(ts_arg_type = "Uint8Array")] bytes: View,
     ) -> Option<Failure> {
-        LongMemory::copy_of(&bytes).map(|long| self.fill_place(place, long)).err()
+        copy_of(&bytes).map(|long| self.fill_place(place, long)).err()
     }
 
     /// Adds raw JSON; returns its size.
     #[napi]
     pub fn add_raw_json(&self, fragment: &RawJsonBytes) -> f64 {
-        self.memory.borrow_mut().longs.push(LongMemory::Pinned(Arc::clone(&fragment.0)));
+        self.memory.borrow_mut().longs.push(LongPart::Pinned(Arc::clone(&fragment.0)));
         fragment.0.len() as f64
     }
 
@@ -217,17 +254,18 @@ impl TapeParts {
     pub fn clear(&self) {
         drop(self.memory.take());
         drop(self.overflow.take());
+        if let Some(queue) = self.queue.get() {
+            queue.clear();
+        }
     }
 
-    fn fill_place(&self, place: u32, long: LongMemory) {
-        if let Some(empty) = self.memory.borrow_mut().longs.get_mut(place as usize) {
-            *empty = long;
-        }
+    fn fill_place(&self, place: u32, long: LongPart<PinnedBuffer>) {
+        self.memory.borrow_mut().fill(place as usize, long);
     }
 
     fn add_long(&self, block: Block, len: usize, is_wide: bool) {
         let block = Arc::new(block);
-        self.memory.borrow_mut().longs.push(LongMemory::Recycled { block, len, is_wide });
+        self.memory.borrow_mut().longs.push(LongPart::Recycled { block, len, is_wide });
     }
 }
 
@@ -247,120 +285,12 @@ impl TapeParts {
 
 impl From<TapeMemory> for TapeParts {
     fn from(memory: TapeMemory) -> Self {
-        Self { memory: RefCell::new(memory), overflow: Overflow::default() }
+        Self { memory: RefCell::new(memory), ..Self::default() }
     }
 }
 
-fn copy_of(segment: &SegmentMemory, written: StreamLens) -> Result<SegmentPart, Failure> {
-    let view = Segment::view(segment.memory.bytes(), segment.room, written)?;
-    Ok(SegmentPart::Copied(Arc::new(SegmentCopy::new(view)?)))
-}
-
-fn stream_lens(words: u32, doubles: u32, bytes: u32, rope: u32, runs: u32) -> StreamLens {
-    StreamLens {
-        words: words as usize,
-        doubles: doubles as usize,
-        bytes: bytes as usize,
-        rope: rope as usize,
-        runs: runs as usize,
-    }
-}
-
-/// The memory of a tape, in the order of the tape.
-#[derive(Clone, Default)]
-pub struct TapeMemory {
-    segments: Vec<SegmentPart>,
-    longs: Vec<LongMemory>,
-}
-
-#[derive(Clone)]
-enum SegmentPart {
-    Pinned { segment: Arc<SegmentMemory>, written: StreamLens },
-    Copied(Arc<SegmentCopy>),
-}
-
-#[derive(Clone)]
-enum LongMemory {
-    Recycled { block: Arc<Block>, len: usize, is_wide: bool },
-    Pinned(Arc<PinnedBuffer>),
-    Empty,
-}
-
-impl TapeMemory {
-    /// Views the segments.
-    pub fn segments(&self) -> Result<Vec<Segment<'_>>, Malformed> {
-        self.segments.iter().map(SegmentPart::view).collect()
-    }
-
-    /// Views the long strings.
-    pub fn longs(&self) -> Vec<JsText<'_>> {
-        self.longs.iter().map(LongMemory::view).collect()
-    }
-
-    /// Returns the bytes of all memory.
-    pub fn size(&self) -> usize {
-        let longs = self.longs.iter().map(|long| long.view().bytes.len());
-        self.segments.iter().map(SegmentPart::size).chain(longs).sum()
-    }
-
-    /// Returns the bytes of memory that V8 does not own.
-    pub fn native_size(&self) -> usize {
-        let longs = self.longs.iter().map(LongMemory::native_size);
-        self.segments.iter().map(SegmentPart::native_size).chain(longs).sum()
-    }
-
-    /// Drops recycled memory. Memory of V8 stays: it may be dropped on the JS thread only.
-    pub fn recycle(&mut self) {
-        self.longs.retain(|long| matches!(long, LongMemory::Pinned(_)));
-    }
-}
-
-impl SegmentPart {
-    fn view(&self) -> Result<Segment<'_>, Malformed> {
-        match self {
-            Self::Pinned { segment, written } => {
-                Segment::view(segment.memory.bytes(), segment.room, *written)
-            }
-            Self::Copied(copy) => Ok(copy.view()),
-        }
-    }
-
-    fn size(&self) -> usize {
-        match self {
-            Self::Pinned { segment, .. } => segment.memory.len(),
-            Self::Copied(copy) => copy.view().size(),
-        }
-    }
-
-    fn native_size(&self) -> usize {
-        match self {
-            Self::Pinned { .. } => 0,
-            Self::Copied(copy) => copy.view().size(),
-        }
-    }
-}
-
-impl LongMemory {
-    fn copy_of(bytes: &View) -> Result<Self, Failure> {
-        let mut block = RECYCLER.acquire(bytes.len())?;
-        bytes.copy_to(&mut block);
-        Ok(Self::Recycled { block: Arc::new(block), len: bytes.len(), is_wide: false })
-    }
-
-    fn view(&self) -> JsText<'_> {
-        match self {
-            Self::Recycled { block, len, is_wide } => {
-                JsText { bytes: block.get(..*len).unwrap_or_default(), is_wide: *is_wide }
-            }
-            Self::Pinned(memory) => JsText { bytes: memory.bytes(), is_wide: false },
-            Self::Empty => JsText { bytes: &[], is_wide: false },
-        }
-    }
-
-    fn native_size(&self) -> usize {
-        match self {
-            Self::Recycled { block, .. } => block.len(),
-            Self::Pinned(_) | Self::Empty => 0,
-        }
-    }
+fn copy_of(bytes: &View) -> Result<LongPart<PinnedBuffer>, Failure> {
+    let mut block = RECYCLER.acquire(bytes.len())?;
+    bytes.copy_to(&mut block);
+    Ok(LongPart::Recycled { block: Arc::new(block), len: bytes.len(), is_wide: false })
 }

@@ -7,8 +7,10 @@ import { defineProperty } from '../runtime/intrinsics.ts'
 import type { SmallOutput } from '../runtime/native.ts'
 import { OPEN, type Way } from './path-node.ts'
 import { NO_RULES, type CaptureRules } from './rules.ts'
+import { ROOMS, type TapeRooms } from './segment.ts'
+import type { TapeMark } from './streams.ts'
 import type { Vocabulary } from './vocabulary.ts'
-import { Tape, type TapeMark } from './writer.ts'
+import { Tape } from './writer.ts'
 
 /** Depth for which the path has elements of its own from the start. Setters on `Array.prototype` do not see them. */
 const SHALLOW = 128
@@ -54,8 +56,8 @@ export class CaptureContext extends Tape {
   /** Elements that a generated function could not capture itself. */
   missed = 0
 
-  constructor(vocabulary: Vocabulary, slab: SmallOutput) {
-    super(vocabulary.lexicon, slab)
+  constructor(vocabulary: Vocabulary, slab: SmallOutput, rooms: TapeRooms = ROOMS) {
+    super(vocabulary.lexicon, slab, rooms)
     this.vocabulary = vocabulary
   }
 

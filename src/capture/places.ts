@@ -85,6 +85,13 @@ export class Places {
     while (this.#last !== undefined && index <= this.#last.index) this.#last = this.#last.below
   }
 
+  /** Returns whether one of the long strings from `first` to `end` is a place. */
+  hasBetween(first: number, end: number): boolean {
+    let place = this.#last
+    while (place !== undefined && end <= place.index) place = place.below
+    return place !== undefined && first <= place.index
+  }
+
   /** Adds one view of each memory. */
   list(views: Map<ArrayBufferLike, Uint8Array>): void {
     for (let place = this.#last; place !== undefined; place = place.below) {

@@ -4,7 +4,7 @@
  */
 
 import { makeRoom } from '../runtime/results.ts'
-import { allocUnsafeSlow, bufferFrom, bufferOf, now } from '../runtime/intrinsics.ts'
+import { allocUnsafeSlow, bufferFrom, bufferOf, now, truncate } from '../runtime/intrinsics.ts'
 import { reportUsed, TapeSegment, type TapeParts } from '../runtime/native.ts'
 
 /** Capacity of each stream, in elements. */
@@ -17,11 +17,22 @@ export interface SegmentRoom {
 }
 
 /** Capacity of the segment that every tape begins with. */
-export const SMALL: SegmentRoom = { words: 1 << 14, doubles: 1 << 13, runs: 1 << 8, bytes: 1 << 17, rope: 1 << 18 }
+const SMALL: SegmentRoom = { words: 1 << 14, doubles: 1 << 13, runs: 1 << 8, bytes: 1 << 17, rope: 1 << 18 }
 /** Capacity of later segments: 7 MB, of which only written pages become resident. */
-export const LARGE: SegmentRoom = { words: 1 << 19, doubles: 1 << 18, runs: 1 << 12, bytes: 1 << 21, rope: 1 << 20 }
+const LARGE: SegmentRoom = { words: 1 << 19, doubles: 1 << 18, runs: 1 << 12, bytes: 1 << 21, rope: 1 << 20 }
 /** Capacity of a segment for strings that are too long for the rope. */
-export const TEXTS: SegmentRoom = { words: 1 << 16, doubles: 1 << 14, runs: 1 << 10, bytes: 6 << 20, rope: 1 << 19 }
+const TEXTS: SegmentRoom = { words: 1 << 16, doubles: 1 << 14, runs: 1 << 10, bytes: 6 << 20, rope: 1 << 19 }
+
+/** Rooms of the segments of a tape. */
+export interface TapeRooms {
+  /** Room of the first segment, which belongs to the tape. */
+  readonly small: SegmentRoom
+  readonly large: SegmentRoom
+  readonly texts: SegmentRoom
+}
+
+/** Rooms of all tapes but those of tests. */
+export const ROOMS: TapeRooms = { small: SMALL, large: LARGE, texts: TEXTS }
 
 /** Words, doubles and runs that may be written between two checks of the room. */
 export const WORD_MARGIN = 64
@@ -56,21 +67,44 @@ export class Segment {
     const bytes = runs + room.runs * 4
     const rope = bytes + room.bytes
     const memory = allocUnsafeSlow(rope + room.rope)
+    madeSize += rope + room.rope
     const buffer = bufferOf(memory)
     this.doubles = new Doubles(buffer, 0, room.doubles)
     this.words = new Words(buffer, words, room.words)
     this.runs = new Words(buffer, runs, room.runs)
     this.bytes = bufferFrom(buffer, bytes, room.bytes)
     this.rope = bufferFrom(buffer, rope, room.rope)
-    this.native = new TapeSegment(memory, room.words, room.doubles, room.bytes, room.runs, room !== SMALL)
+    this.native = new TapeSegment(memory, room.words, room.doubles, room.bytes, room.runs, kindOf(room) !== undefined)
   }
+}
+
+let madeSize = 0
+
+/** Returns the bytes of all segments that were made, for tests. */
+export function madeBytes(): number {
+  return madeSize
 }
 
 /** Stacks of large segments that no tape uses. */
 const idle: { large: Segment | undefined; texts: Segment | undefined } = { large: undefined, texts: undefined }
 
-/** Takes an idle segment. */
-export function takeIdle(kind: keyof typeof idle): Segment | undefined {
+function kindOf(room: SegmentRoom): keyof typeof idle | undefined {
+  if (room === LARGE) return 'large'
+  return room === TEXTS ? 'texts' : undefined
+}
+
+/** Returns whether a segment can serve one tape after the other. */
+export function isLarge({ room }: Segment): boolean {
+  return kindOf(room) !== undefined
+}
+
+/** Takes an idle segment, or makes one. */
+export function takeSegment(room: SegmentRoom): Segment {
+  const kind = kindOf(room)
+  return (kind === undefined ? undefined : takeIdle(kind)) ?? new Segment(room)
+}
+
+function takeIdle(kind: keyof typeof idle): Segment | undefined {
   const segment = idle[kind]
   if (segment === undefined) return undefined
   idle[kind] = segment.below
@@ -81,9 +115,9 @@ export function takeIdle(kind: keyof typeof idle): Segment | undefined {
 
 /** Makes a segment idle. No tape uses it, and no task reads it. */
 export function giveIdle(segment: Segment): void {
+  const kind = kindOf(segment.room)
   // Segments above the bound are left to the collector.
-  if (!makeRoom(sizeOf(segment.room))) return
-  const kind = segment.room === TEXTS ? 'texts' : 'large'
+  if (kind === undefined || !makeRoom(sizeOf(segment.room))) return
   segment.idleSince = now()
   segment.below = idle[kind]
   idle[kind] = segment
@@ -114,11 +148,25 @@ export interface Sealed {
   readonly bytes: number
   readonly rope: number
   readonly runs: number
+  /** Long strings of the tape so far, and their bytes. */
+  readonly longs: number
+  readonly longSize: number
+  readonly longPackedSize: number
 }
 
 /** Returns the bytes of a room, or of what is written. */
 export function sizeOf({ words, doubles, bytes, rope, runs }: SegmentRoom): number {
   return (words + runs) * 4 + doubles * 8 + bytes + rope
+}
+
+/** Factor for escapes and long numbers. */
+const USUAL_GROWTH = 1.25
+/** Bytes added to a guess: the printer of strings never asks for more at once. */
+export const SLACK: number = 2 * 1024
+
+/** Recycled memory for what a task prints. Most results fit, and it can grow. `usual` is the tape's estimate. */
+export function expectedOf(usual: number): number {
+  return truncate(usual * USUAL_GROWTH) + SLACK
 }
 
 /** Adds what is written to the memory for a task. */

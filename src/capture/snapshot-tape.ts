@@ -3,7 +3,7 @@
 import { check, SnapshotParts, TapeParts, type Lexicon } from '../runtime/native.ts'
 import type { CaptureContext } from './context.ts'
 import { giveBackAll, type TakenMemory } from './places.ts'
-import { addSegment, giveIdle, SMALL, sizeOf, type Sealed, type Segment } from './segment.ts'
+import { addSegment, giveIdle, isLarge, sizeOf, type Sealed, type Segment } from './segment.ts'
 
 /** Makes a snapshot: takes large segments that are mostly full, and copies the contents of others. */
 export function keepTape(tape: CaptureContext): SnapshotTape {
@@ -66,7 +66,7 @@ export class SnapshotTape {
 /** Adds a segment to a snapshot. Returns the stack of segments that it keeps. */
 function keepSegment(parts: TapeParts, sealed: Sealed, kept: Segment | undefined): Segment | undefined {
   const { segment, words, doubles, bytes, rope, runs } = sealed
-  if (segment.room !== SMALL && sizeOf(segment.room) < 2 * sizeOf(sealed)) {
+  if (isLarge(segment) && sizeOf(segment.room) < 2 * sizeOf(sealed)) {
     addSegment(parts, sealed)
     segment.isKept = true
     segment.below = kept

@@ -6,28 +6,27 @@ import { writeLatin1, writeUtf16 } from '../runtime/intrinsics.ts'
 import {
   DOUBLE_MARGIN,
   giveIdle,
-  LARGE,
   ROPE_MARGIN,
   RUN_MARGIN,
   Segment,
-  SMALL,
-  takeIdle,
-  TEXTS,
+  takeSegment,
   WORD_MARGIN,
-  wordsOf,
   type Sealed,
+  type SegmentRoom,
+  type TapeRooms,
 } from './segment.ts'
 import { mayBeWide } from './strings.ts'
 
-/** Position in the streams, to go back to. */
-export interface StreamMark {
+/** Position of a tape, to go back to. */
+export interface TapeMark {
   readonly sealed: Sealed | undefined
   readonly end: Sealed
   readonly text: string
 }
 
 export class TapeStreams {
-  readonly #small: Segment = new Segment(SMALL)
+  readonly #rooms: TapeRooms
+  readonly #small: Segment
 
   // The current segment, its streams, and their limits. Generated functions read and write them too.
   segment: Segment
@@ -43,10 +42,17 @@ export class TapeStreams {
   /** Characters of short strings that no segment has yet. */
   text = ''
 
+  /** Number of long strings, and the bytes that they become. */
+  longs = 0
+  longSize = 0
+  longPackedSize = 0
+
   #firstSealed: Sealed | undefined
   #lastSealed: Sealed | undefined
 
-  constructor() {
+  constructor(rooms: TapeRooms) {
+    this.#rooms = rooms
+    this.#small = new Segment(rooms.small)
     this.segment = this.#small
     this.words = this.#small.words
     this.doubles = this.#small.doubles
@@ -99,15 +105,42 @@ export class TapeStreams {
       bytes: this.b,
       rope: this.r,
       runs: this.n,
+      longs: this.longs,
+      longSize: this.longSize,
+      longPackedSize: this.longPackedSize,
     }
   }
 
   /** Continues in a new segment. */
   next(): void {
-    const { room } = this.segment
-    const areTexts = room.bytes / 2 < this.b && this.w < TEXTS.words
+    const { large, texts } = this.#rooms
+    const room = this.segment.room.bytes / 2 < this.b && this.w < texts.words ? texts : large
+    // The segment comes first: where there is none, the tape stays as it is.
+    const segment = this.takeBack(room) ?? takeSegment(room)
+    const isSmall = this.segment === this.#small
     this.#seal()
-    this.#open(areTexts ? (takeIdle('texts') ?? new Segment(TEXTS)) : (takeIdle('large') ?? new Segment(LARGE)))
+    this.#open(segment)
+    this.handOver(isSmall)
+  }
+
+  /** Returns a segment of this tape that can be written again. */
+  protected takeBack(_room: SegmentRoom): Segment | undefined {
+    return undefined
+  }
+
+  /** Looks at the segments that are full. `isSmall` says that the last of them is the first of the tape. */
+  protected handOver(_isSmall: boolean): void {}
+
+  /** Removes all full segments; with `all`, the current one too. Calls back for each. */
+  protected moveSegments(all: boolean, callback: (sealed: Sealed) => void): void {
+    if (all) {
+      this.#seal()
+      this.#open(this.#small)
+    }
+    const first = this.#firstSealed
+    this.#firstSealed = undefined
+    this.#lastSealed = undefined
+    for (let sealed = first; sealed !== undefined; sealed = sealed.next) callback(sealed)
   }
 
   /** Writes the joined characters to the rope. */
@@ -157,12 +190,12 @@ export class TapeStreams {
     return areWide
   }
 
-  protected markStreams(): StreamMark {
+  mark(): TapeMark {
     return { sealed: this.#lastSealed, end: this.#end(), text: this.text }
   }
 
   /** Forgets everything written since the mark. */
-  protected cutStreams({ sealed, end, text }: StreamMark): void {
+  goBack({ sealed, end, text }: TapeMark): void {
     if (this.segment !== end.segment) {
       this.#free(this.segment)
       this.#unseal(sealed, end.segment)
@@ -173,6 +206,9 @@ export class TapeStreams {
     this.b = end.bytes
     this.r = end.rope
     this.n = end.runs
+    this.longs = end.longs
+    this.longSize = end.longSize
+    this.longPackedSize = end.longPackedSize
     this.text = text
   }
 
@@ -188,6 +224,9 @@ export class TapeStreams {
     }
     this.#open(this.#small)
     this.text = ''
+    this.longs = 0
+    this.longSize = 0
+    this.longPackedSize = 0
   }
 
   /** Calls back for each segment, in the order of the tape. */
@@ -214,10 +253,5 @@ export class TapeStreams {
   /** Estimated bytes of JSON of a small tape. */
   get size(): number {
     return this.w * 6 + this.d * 18 + this.b + this.r + this.text.length
-  }
-
-  /** Words in all segments. */
-  get written(): number {
-    return this.sum(0, wordsOf)
   }
 }

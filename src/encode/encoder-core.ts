@@ -11,14 +11,16 @@ import { takePlaces } from '../capture/places.ts'
 import type { Revived } from '../capture/raw-json.ts'
 import { captureValue } from '../capture/root.ts'
 import { NO_RULES, type CaptureRules } from '../capture/rules.ts'
-import { releaseSegments } from '../capture/segment.ts'
+import type { EarlyPrint } from '../capture/segment-printer.ts'
+import { expectedOf, releaseSegments, type TapeRooms } from '../capture/segment.ts'
 import { AT_ONCE_NS } from '../capture/small-encoder.ts'
+import { checkSize } from '../capture/writer.ts'
 import { keepTape, type SnapshotTape } from '../capture/snapshot-tape.ts'
 import { tuning } from '../capture/tuning.ts'
 import { Vocabulary } from '../capture/vocabulary.ts'
 import { allocate, allocateNow, giveBack, resultOf, type Bytes } from '../runtime/bytes.ts'
 import { onIdle, releaseWhenIdle } from '../runtime/idle.ts'
-import { absolute, isProxy } from '../runtime/intrinsics.ts'
+import { absolute, isProxy, lengthOf } from '../runtime/intrinsics.ts'
 import {
   encodeTape,
   encodeTapeSync,
@@ -32,7 +34,7 @@ import {
 import { run } from '../runtime/pool.ts'
 import { DEFAULT_CONFIG, type EncodeConfig, type OnBadRow, type PrintOptions } from './config.ts'
 import { Lines } from './lines.ts'
-import { expectedOf, forEachRow, noJson, RowBuffer, RowTransfer } from './row-buffer.ts'
+import { forEachRow, noJson, RowBuffer, RowTransfer } from './row-buffer.ts'
 import { DIGESTS, SizeGuess } from './size-guess.ts'
 import { Attention, bytesOfText, isForNow, isPlainText, stringifyUnseen } from './small.ts'
 import { SLAB_SIZE, SmallResults } from './small-results.ts'
@@ -49,19 +51,32 @@ export class EncoderCore {
   /** Values of `encode` may be large from the first on; those of `encodeSync` are small. */
   readonly #values = new Attention(tuning.peeks, 0)
   readonly #syncValues = new Attention(0, tuning.syncUnseen)
+  readonly #rooms: TapeRooms | undefined
+
+  /** `rooms` are those of all tapes, for tests. */
+  constructor(rooms?: TapeRooms) {
+    this.#rooms = rooms
+  }
 
   encode(value: unknown, config: EncodeConfig, signal: AbortSignal | undefined): Bytes | Promise<Bytes> {
     const text = config.rules === NO_RULES && !config.transfer ? this.#textOf(value, this.#values) : undefined
     if (typeof text === 'string' && isForNow(text, config)) return bytesOfText(text, config)
-    const tape = typeof text === 'string' ? this.#write(text, config) : this.#captureAgain(text, value, config, signal)
+    const early = earlyOf(config, EARLY)
+    const tape =
+      typeof text === 'string'
+        ? this.#write(text, config)
+        : this.#capture(text === undefined ? value : text.value, config, signal, early)
     return this.#printAtOnce(tape, config) ?? this.#print(tape, config, signal)
   }
 
   encodeSync(value: unknown, config: EncodeConfig): Bytes {
     const text = config.rules === NO_RULES && !config.transfer ? this.#textOf(value, this.#syncValues) : undefined
     if (typeof text === 'string' && isPlainText(config)) return bytesOfText(text, config)
+    const early = earlyOf(config, EARLY_SYNC)
     const tape =
-      typeof text === 'string' ? this.#write(text, config) : this.#captureAgain(text, value, config, undefined)
+      typeof text === 'string'
+        ? this.#write(text, config)
+        : this.#capture(text === undefined ? value : text.value, config, undefined, early)
     return this.#printSmall(tape, config) ?? this.#printNow(tape, config)
   }
 
@@ -98,15 +113,6 @@ export class EncoderCore {
     return tape
   }
 
-  #captureAgain(
-    text: Revived | undefined,
-    value: unknown,
-    config: EncodeConfig,
-    signal: AbortSignal | undefined,
-  ): CaptureContext {
-    return this.#capture(text === undefined ? value : text.value, config, signal)
-  }
-
   async encodeLines(
     rows: unknown,
     config: EncodeConfig,
@@ -117,6 +123,8 @@ export class EncoderCore {
     try {
       tape.rules = config.rules
       tape.transfer = config.transfer
+      // A bad row is taken back from the tape.
+      if (onBad === undefined) tape.early = earlyOf(config, EARLY_ROWS)
       const transfer = config.transfer ? new RowTransfer() : undefined
       const lines = new Lines(tape, onBad, transfer)
       const reading = forEachRow('rows', rows, { signal, transfer }, (row) => lines.add(row))
@@ -158,7 +166,7 @@ export class EncoderCore {
       this.#idleCount = 0
     }
     const tape = this.#idle
-    if (tape === undefined) return new CaptureContext(this.#vocabulary, slab.native)
+    if (tape === undefined) return new CaptureContext(this.#vocabulary, slab.native, this.#rooms)
     this.#idle = tape.below
     this.#idleCount -= 1
     tape.below = undefined
@@ -166,6 +174,8 @@ export class EncoderCore {
   }
 
   #give(tape: CaptureContext): void {
+    // Tasks that print its segments may read it still.
+    if (tape.printer?.stop(() => this.#give(tape)) === true) return
     tape.reset()
     if (this.#idleCount === MOST_IDLE || tape.vocabulary !== this.#vocabulary) return
     tape.below = this.#idle
@@ -173,10 +183,16 @@ export class EncoderCore {
     this.#idleCount += 1
   }
 
-  #capture(value: unknown, { rules, newline, transfer }: EncodeConfig, signal?: AbortSignal): CaptureContext {
+  #capture(
+    value: unknown,
+    { rules, newline, transfer }: EncodeConfig,
+    signal?: AbortSignal,
+    early?: EarlyPrint,
+  ): CaptureContext {
     const tape = this.#take()
     tape.rules = rules
     tape.transfer = transfer
+    tape.early = early
     try {
       if (!captureValue(tape, value)) throw noJson('the value')
       if (newline) tape.row()
@@ -202,24 +218,44 @@ export class EncoderCore {
     const { size } = tape
     if (SLAB_SIZE / 2 < size) return undefined
     const bytes = slab.print(tape, size)
+    const { maxBytes } = tape
     if (bytes !== undefined) this.#give(tape)
-    return bytes
+    return bytes === undefined ? undefined : withinBound(bytes, maxBytes)
   }
 
   #printNow(tape: CaptureContext, printOptions: PrintOptions): Bytes {
-    const parts = tape.finish()
     try {
-      return this.#printPartsNow(parts, tape.vocabulary.lexicon, usualOf(tape, printOptions), printOptions)
+      const parts = tape.finish()
+      const expected = this.#expectedOf(tape, parts, printOptions)
+      return withinBound(this.#printPartsNow(parts, tape.vocabulary.lexicon, expected, printOptions), tape.maxBytes)
     } finally {
       this.#give(tape)
       releaseWhenIdle()
     }
   }
 
-  #printPartsNow(parts: TapeParts, lexicon: Lexicon, usual: number, printOptions: PrintOptions): Bytes {
+  /** Says how much memory to make. The exact size is known where all segments are printed. */
+  #expectedOf(tape: CaptureContext, parts: TapeParts, printOptions: PrintOptions): ExpectedSize {
+    const usual = usualOf(tape, printOptions)
+    if (tape.printer === undefined || printOptions.gap !== undefined) return this.#guess(usual, printOptions)
+    const size = parts.printedSize
+    checkSize(size, tape.maxBytes)
+    return { usual, size, block: size }
+  }
+
+  #guess(usual: number, printOptions: PrintOptions): ExpectedSize {
+    return { usual, size: this.#sizesOf(printOptions).predict(usual), block: expectedOf(usual) }
+  }
+
+  #printPartsNow(
+    parts: TapeParts,
+    lexicon: Lexicon,
+    { usual, size: expected, block }: ExpectedSize,
+    printOptions: PrintOptions,
+  ): Bytes {
     const sizes = this.#sizesOf(printOptions)
-    const out = allocateNow(sizes.predict(usual))
-    const written = unwrap(encodeTapeSync(parts, lexicon, printOptions, out, expectedOf(usual)))
+    const out = allocateNow(expected)
+    const written = unwrap(encodeTapeSync(parts, lexicon, printOptions, out, block))
     const size = absolute(written)
     sizes.learn(usual, size)
     if (0 <= written) return resultOf(out, size)
@@ -230,9 +266,12 @@ export class EncoderCore {
   }
 
   async #print(tape: CaptureContext, printOptions: PrintOptions, signal: AbortSignal | undefined): Promise<Bytes> {
-    const parts = tape.finish()
     try {
-      return await this.#printParts(parts, tape.vocabulary.lexicon, usualOf(tape, printOptions), printOptions, signal)
+      const parts = tape.finish()
+      if (tape.printer !== undefined) await tape.printer.end(signal)
+      const expected = this.#expectedOf(tape, parts, printOptions)
+      const bytes = await this.#printParts(parts, tape.vocabulary.lexicon, expected, printOptions, signal)
+      return withinBound(bytes, tape.maxBytes)
     } finally {
       this.#give(tape)
       releaseWhenIdle()
@@ -242,16 +281,15 @@ export class EncoderCore {
   async #printParts(
     parts: TapeParts,
     lexicon: Lexicon,
-    usual: number,
+    { usual, size: expected, block }: ExpectedSize,
     printOptions: PrintOptions,
     signal: AbortSignal | undefined,
   ): Promise<Bytes> {
     const sizes = this.#sizesOf(printOptions)
-    const out = allocate(sizes.predict(usual))
-    const expected = expectedOf(usual)
+    const out = allocate(expected)
     let written = 0
     try {
-      written = unwrap(await run((stop) => encodeTape(parts, lexicon, printOptions, out, expected, stop), { signal }))
+      written = unwrap(await run((stop) => encodeTape(parts, lexicon, printOptions, out, block, stop), { signal }))
     } catch (error) {
       giveBack(out)
       throw error
@@ -275,13 +313,13 @@ export class EncoderCore {
 
   async printSnapshot(kept: SnapshotTape, printOptions: PrintOptions, signal: AbortSignal | undefined): Promise<Bytes> {
     const { lexicon, cost = Infinity } = kept
-    const usual = usualOf(kept, printOptions)
+    const expected = this.#guess(usualOf(kept, printOptions), printOptions)
     const parts = kept.parts.share()
     if (cost <= AT_ONCE_NS) {
       signal?.throwIfAborted()
-      return this.#printPartsNow(parts, lexicon, usual, printOptions)
+      return this.#printPartsNow(parts, lexicon, expected, printOptions)
     }
-    return await this.#printParts(parts, lexicon, usual, printOptions, signal)
+    return await this.#printParts(parts, lexicon, expected, printOptions, signal)
   }
 
   #sizesOf({ layout, gap }: PrintOptions): Pick<SizeGuess, 'predict' | 'learn'> {
@@ -289,6 +327,32 @@ export class EncoderCore {
     if (isPacked(layout)) return this.#msgpackSizes
     return gap === undefined ? this.#jsonSizes : this.#spacedSizes
   }
+}
+
+/** Memory for a result. */
+interface ExpectedSize {
+  /** Estimate of the tape. */
+  readonly usual: number
+  /** Bytes of the result. */
+  readonly size: number
+  /** Bytes of recycled memory. */
+  readonly block: number
+}
+
+const EARLY: EarlyPrint = { hasRows: false, isSync: false }
+const EARLY_ROWS: EarlyPrint = { hasRows: true, isSync: false }
+const EARLY_SYNC: EarlyPrint = { hasRows: false, isSync: true }
+
+/** Returns `early` for JSON. Other formats are printed from the whole tape. */
+function earlyOf({ layout }: EncodeConfig, early: EarlyPrint): EarlyPrint | undefined {
+  return (layout & ~Layout.SortedKeys) === 0 ? early : undefined
+}
+
+/** Returns a result that is not larger than `maxBytes`; gives the memory of a larger one back. */
+function withinBound(bytes: Bytes, maxBytes: number): Bytes {
+  if (maxBytes < lengthOf(bytes)) giveBack(bytes)
+  checkSize(lengthOf(bytes), maxBytes)
+  return bytes
 }
 
 function isPacked(layout: number): boolean {

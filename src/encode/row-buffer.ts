@@ -5,23 +5,14 @@
 
 import type { CaptureContext } from '../capture/context.ts'
 import { takePlaces } from '../capture/places.ts'
-import type { TapeMark } from '../capture/writer.ts'
 import { captureValue } from '../capture/root.ts'
+import { expectedOf } from '../capture/segment.ts'
+import type { TapeMark } from '../capture/streams.ts'
 import { invalidType } from '../runtime/errors.ts'
-import { addTo, isArray, propertyOf, truncate } from '../runtime/intrinsics.ts'
+import { addTo, isArray, propertyOf } from '../runtime/intrinsics.ts'
 import type { Lexicon, TapeParts } from '../runtime/native.ts'
 import { yieldToLoop } from '../runtime/yield.ts'
 import { readStream } from '../runtime/stream.ts'
-
-/** Factor for escapes and long numbers. */
-const USUAL_GROWTH = 1.25
-/** Bytes added to a guess: the printer of strings never asks for more at once. */
-export const SLACK: number = 2 * 1024
-
-/** Recycled memory for what a task prints. Most results fit, and it can grow. `usual` is the tape's estimate. */
-export function expectedOf(usual: number): number {
-  return truncate(usual * USUAL_GROWTH) + SLACK
-}
 
 /**
  * Takes the bytes of the rows of one call. Rows of an array may share bytes, so they are taken when all are captured.

@@ -1,7 +1,7 @@
 /** Guesses the length of results, so that a task can print into their memory at once. Runs on the JS thread; `encoder.ts` calls it. */
 
 import { leastOf, mostOf, truncate } from '../runtime/intrinsics.ts'
-import { SLACK } from './row-buffer.ts'
+import { SLACK } from '../capture/segment.ts'
 
 // Taken on import.
 const { Float64Array: Ratios } = globalThis

@@ -53,6 +53,8 @@ export {
   PrintedPage,
   printPage,
   printPageSync,
+  printSegments,
+  printSegmentsSync,
   releaseIdle,
   reportIdle,
   reportUsed,

@@ -131,8 +131,8 @@ function reserve(lane: 'memory' | 'files'): boolean {
   return reserveSlot(lane === 'files' ? Lane.Files : Lane.Memory, running === 0)
 }
 
-/** Lanes in the order of their next turn: neither starves the other where there is one slot. */
-function startWaiting(): void {
+/** Starts waiting tasks. Lanes come in the order of their next turn: neither starves the other where there is one slot. */
+export function startWaiting(): void {
   isFilesTurn = !isFilesTurn
   startFirsts(isFilesTurn ? 'files' : 'memory')
   startFirsts(isFilesTurn ? 'memory' : 'files')
@@ -226,7 +226,8 @@ class PooledCall<T> implements Waiting {
   }
 }
 
-function isAborted(outcome: unknown): boolean {
+/** Returns whether a task has found its flag raised. */
+export function isAborted(outcome: unknown): boolean {
   return isFailure(outcome) && outcome.code === ABORTED
 }
 

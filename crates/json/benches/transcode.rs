@@ -37,7 +37,7 @@ fn word(tag: Tag, payload: usize) -> i32 {
 
 fn measure(name: &str, segment: Segment<'_>, lexicon: &Lexicon) {
     let segments = [segment];
-    let tape = Tape { segments: &segments, longs: &[], lexicon, has_rows: false };
+    let tape = Tape { segments: &segments, longs: &[], lexicon, has_rows: false, first_long: 0 };
     let mut memory = Fixed(vec![0; 64 << 20]);
     let (mut best, mut len) = (f64::INFINITY, 0);
     for _ in 0..ROUNDS {

@@ -1,7 +1,8 @@
 //! Prints a tape in the format that the caller asks for.
 //!
 //! The glue calls it in tasks, and on the JS thread for small values. JSON is written compactly first. Sorting keys and
-//! indenting each read that text and write it anew, through memory of the [`Workspace`].
+//! indenting each read that text and write it anew, through memory of the [`Workspace`]. The JSON of segments may be
+//! written already: see `queue`.
 
 use sha2::{Digest, Sha256};
 
@@ -9,6 +10,7 @@ use crate::error::TranscodeError;
 use crate::indent::indent;
 use crate::msgpack::{Floats, PackOptions, pack};
 use crate::output::Memory;
+use crate::queue::{PrintedSegment, join_texts};
 use crate::sort::sort;
 use crate::tape::{Segment, Tag, Tape};
 use crate::text::Kernel;
@@ -91,6 +93,26 @@ where
     print_segments(tape, config, out, workspace)
 }
 
+/// Prints segments whose JSON is printed already: joins it, sorts keys and indents. `texts` is all of the tape.
+///
+/// # Errors
+/// Fails as `out` and `workspace` do, and for a format other than JSON.
+pub fn print_texts<M, W>(
+    texts: &mut [PrintedSegment<W::Memory>],
+    config: &PrintConfig<'_>,
+    out: &mut M,
+    workspace: &W,
+) -> Result<usize, TranscodeError<M::Error>>
+where
+    M: Memory,
+    W: Workspace<Memory: Memory<Error = M::Error>>,
+{
+    let (PrintFormat::Json(layout), false) = (config.format, config.has_newline) else {
+        return Err(TranscodeError::Malformed);
+    };
+    print_json(JsonSource::Texts(texts), layout, config.expected_size, out, workspace)
+}
+
 fn print_segments<M, W>(
     tape: Tape<'_>,
     config: &PrintConfig<'_>,
@@ -102,11 +124,12 @@ where
     W: Workspace<Memory: Memory<Error = M::Error>>,
 {
     let size = config.expected_size;
+    let source = JsonSource::<W::Memory>::Tape(tape);
     match config.format {
-        PrintFormat::Json(layout) => print_json(tape, layout, size, out, workspace),
+        PrintFormat::Json(layout) => print_json(source, layout, size, out, workspace),
         PrintFormat::Digest(layout) => {
             let mut json = workspace.acquire(size).map_err(TranscodeError::Stopped)?;
-            let len = print_json(tape, layout, size, &mut json, workspace)?;
+            let len = print_json(source, layout, size, &mut json, workspace)?;
             digest(first(&mut json, len), out.bytes(), workspace).map_err(TranscodeError::Stopped)
         }
         PrintFormat::Msgpack { floats, max_depth } => {
@@ -116,8 +139,28 @@ where
     }
 }
 
+/// What compact JSON is made of.
+enum JsonSource<'a, T> {
+    Tape(Tape<'a>),
+    Texts(&'a mut [PrintedSegment<T>]),
+}
+
+impl<T: Memory> JsonSource<'_, T> {
+    /// Writes compact JSON to the start of `memory`.
+    fn write<M: Memory>(
+        self,
+        memory: &mut M,
+        poll: impl FnMut() -> Result<(), M::Error>,
+    ) -> Result<JsonExtent, TranscodeError<M::Error>> {
+        match self {
+            Self::Tape(tape) => transcode(tape, Kernel::best(), memory, poll),
+            Self::Texts(texts) => join_texts(texts, memory, poll),
+        }
+    }
+}
+
 fn print_json<M, W>(
-    tape: Tape<'_>,
+    source: JsonSource<'_, W::Memory>,
     layout: JsonLayout<'_>,
     expected_size: usize,
     out: &mut M,
@@ -129,10 +172,10 @@ where
 {
     let poll = || workspace.poll();
     if !layout.sorts_keys && layout.gap.is_none() {
-        return Ok(transcode(tape, Kernel::best(), out, poll)?.len);
+        return Ok(source.write(out, poll)?.len);
     }
     let mut compact = workspace.acquire(expected_size).map_err(TranscodeError::Stopped)?;
-    let extent = transcode(tape, Kernel::best(), &mut compact, poll)?;
+    let extent = source.write(&mut compact, poll)?;
     let json = first(&mut compact, extent.len);
     let Some(gap) = layout.gap else {
         return Ok(sort(json, &extent.raws, out, poll)?.len);

@@ -18,6 +18,15 @@ pub struct StreamLens {
     pub runs: usize,
 }
 
+impl StreamLens {
+    /// Returns the lengths of words, doubles, bytes, rope and runs, in this order.
+    #[must_use]
+    pub fn of(lens: [u32; 5]) -> Self {
+        let [words, doubles, bytes, rope, runs] = lens.map(|len| len as usize);
+        Self { words, doubles, bytes, rope, runs }
+    }
+}
+
 impl<'a> Segment<'a> {
     /// Views a segment in `memory`, of which each stream holds the first `written` elements.
     ///

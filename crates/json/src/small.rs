@@ -62,7 +62,13 @@ fn try_print(
     let (written, offset) = read_header(header).ok_or(Malformed)?;
     let Some(room) = out.get_mut(offset..) else { return Ok(NO_ROOM) };
     let segments = [Segment::view(encoding.memory, encoding.room, written)?];
-    let tape = Tape { segments: &segments, longs: &[], lexicon: encoding.lexicon, has_rows: false };
+    let tape = Tape {
+        segments: &segments,
+        longs: &[],
+        lexicon: encoding.lexicon,
+        has_rows: false,
+        first_long: 0,
+    };
     match transcode(tape, encoding.kernel, &mut FixedMemory(room), || Ok(())) {
         Ok(extent) => Ok(i32::try_from(extent.len).unwrap_or(NO_ROOM)),
         Err(TranscodeError::Stopped(NoRoom)) => Ok(NO_ROOM),

@@ -1,6 +1,6 @@
 //! Reads the streams of a segment in order, for `transcode` and `msgpack`, in tasks.
 
-use crate::tape::{ElementFormat, JsText, Malformed, Segment, TextLocation, long};
+use crate::tape::{ElementFormat, JsText, Malformed, Segment, Tape, TextLocation};
 
 /// The rest of each stream of a segment.
 pub(crate) struct Streams<'a> {
@@ -41,17 +41,13 @@ impl<'a> Streams<'a> {
     }
 
     /// Takes the characters whose location is `payload` and whose length or index is the next word.
-    pub fn located(
-        &mut self,
-        payload: usize,
-        longs: &[JsText<'a>],
-    ) -> Result<JsText<'a>, Malformed> {
+    pub fn located(&mut self, payload: usize, tape: &Tape<'a>) -> Result<JsText<'a>, Malformed> {
         let len = self.size()?;
         match TextLocation::of(payload).ok_or(Malformed)? {
             TextLocation::Latin1 => Ok(JsText { bytes: self.bytes(len)?, is_wide: false }),
             TextLocation::Utf16 => Ok(JsText { bytes: self.wide_bytes(len)?, is_wide: true }),
             TextLocation::Rope => self.rope(len),
-            TextLocation::Long => long(longs, len),
+            TextLocation::Long => tape.long(len),
         }
     }
 
@@ -59,17 +55,17 @@ impl<'a> Streams<'a> {
     pub fn elements(
         &mut self,
         are_long: bool,
-        longs: &[JsText<'a>],
+        tape: &Tape<'a>,
     ) -> Result<(ElementFormat, &'a [u8]), Malformed> {
         let form = ElementFormat::of(self.size()?).ok_or(Malformed)?;
         let at = self.size()?;
-        let bytes = if are_long { long(longs, at)?.bytes } else { self.bytes(at)? };
+        let bytes = if are_long { tape.long(at)?.bytes } else { self.bytes(at)? };
         Ok((form, bytes))
     }
 
     /// Takes a part of a JSON text.
-    pub fn text(&mut self, payload: usize, longs: &[JsText<'a>]) -> Result<JsText<'a>, Malformed> {
-        let JsText { bytes, is_wide } = self.located(payload, longs)?;
+    pub fn text(&mut self, payload: usize, tape: &Tape<'a>) -> Result<JsText<'a>, Malformed> {
+        let JsText { bytes, is_wide } = self.located(payload, tape)?;
         let width = if is_wide { 2 } else { 1 };
         let (from, to) = (self.size()? * width, self.size()? * width);
         Ok(JsText { bytes: bytes.get(from..to).ok_or(Malformed)?, is_wide })

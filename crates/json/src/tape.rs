@@ -264,6 +264,8 @@ pub struct Tape<'a> {
     pub segments: &'a [Segment<'a>],
     /// Strings too long for a segment; also bytes of typed arrays and raw JSON.
     pub longs: &'a [JsText<'a>],
+    /// The index of the first of `longs`. A part of a tape has its own longs only.
+    pub first_long: usize,
     pub lexicon: &'a Lexicon,
     /// Whether the tape is rows of JSON Lines, in which raw JSON may have no line breaks.
     pub has_rows: bool,
@@ -272,12 +274,9 @@ pub struct Tape<'a> {
 impl<'a> Tape<'a> {
     /// Returns the long text at an index.
     pub(crate) fn long(&self, index: usize) -> Result<JsText<'a>, Malformed> {
-        long(self.longs, index)
+        let index = index.checked_sub(self.first_long).ok_or(Malformed)?;
+        self.longs.get(index).copied().ok_or(Malformed)
     }
-}
-
-pub(crate) fn long<'a>(longs: &[JsText<'a>], index: usize) -> Result<JsText<'a>, Malformed> {
-    longs.get(index).copied().ok_or(Malformed)
 }
 
 #[inline]

@@ -34,6 +34,14 @@ pub struct JsonExtent {
     pub raws: Vec<Range<usize>>,
 }
 
+/// The JSON of a part of a tape: some of its segments.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct PartExtent {
+    pub extent: JsonExtent,
+    /// Whether the part begins with the end of a container or row, which replaces a comma before it.
+    pub closes: bool,
+}
+
 /// Writes the JSON of `tape` to the start of `memory`. Calls `poll` every 0.1 ms of work.
 ///
 /// # Errors
@@ -44,14 +52,29 @@ pub fn transcode<M: Memory>(
     memory: &mut M,
     poll: impl FnMut() -> Result<(), M::Error>,
 ) -> Result<JsonExtent, TranscodeError<M::Error>> {
-    let writer = Writer::new(memory, kernel, poll)?;
-    let mut transcoder = Transcoder { tape, writer, raws: Vec::new(), dropped: None };
-    for segment in tape.segments {
-        transcoder.segment(segment)?;
-    }
+    let mut transcoder = Transcoder::new(tape, kernel, memory, poll)?;
+    transcoder.segments()?;
     transcoder.writer.out.drop_comma();
     transcoder.writer.pause()?;
     Ok(JsonExtent { len: transcoder.writer.out.len(), raws: transcoder.raws })
+}
+
+/// Writes the JSON of a part of a tape, as [`transcode`] does. A comma at its end stays.
+pub(crate) fn transcode_part<M: Memory>(
+    tape: Tape<'_>,
+    kernel: Kernel,
+    memory: &mut M,
+    poll: impl FnMut() -> Result<(), M::Error>,
+) -> Result<PartExtent, TranscodeError<M::Error>> {
+    let mut transcoder = Transcoder::new(tape, kernel, memory, poll)?;
+    transcoder.segments()?;
+    transcoder.writer.pause()?;
+    let Transcoder { writer, raws, dropped, closes, .. } = transcoder;
+    // What is for `MessagePack` only may end in another part.
+    if dropped.is_some() {
+        return Err(TranscodeError::Malformed);
+    }
+    Ok(PartExtent { extent: JsonExtent { len: writer.out.len(), raws }, closes })
 }
 
 struct Transcoder<'a, 'm, M: Memory, P> {
@@ -60,9 +83,28 @@ struct Transcoder<'a, 'm, M: Memory, P> {
     raws: Vec<Range<usize>>,
     /// The length of the JSON and of `raws` before a part for `MessagePack` only; `None` outside such parts.
     dropped: Option<(usize, usize)>,
+    /// Whether the end of a container or row was the first that was written.
+    closes: bool,
 }
 
-impl<'a, M: Memory, P: FnMut() -> Result<(), M::Error>> Transcoder<'a, '_, M, P> {
+impl<'a, 'm, M: Memory, P: FnMut() -> Result<(), M::Error>> Transcoder<'a, 'm, M, P> {
+    fn new(
+        tape: Tape<'a>,
+        kernel: Kernel,
+        memory: &'m mut M,
+        poll: P,
+    ) -> Result<Self, TranscodeError<M::Error>> {
+        let writer = Writer::new(memory, kernel, poll)?;
+        Ok(Self { tape, writer, raws: Vec::new(), dropped: None, closes: false })
+    }
+
+    fn segments(&mut self) -> WriteResult<M> {
+        for segment in self.tape.segments {
+            self.segment(segment)?;
+        }
+        Ok(())
+    }
+
     fn segment(&mut self, segment: &Segment<'a>) -> WriteResult<M> {
         let mut streams = Streams::new(segment);
         while let Some(word) = streams.next_word() {
@@ -93,18 +135,28 @@ impl<'a, M: Memory, P: FnMut() -> Result<(), M::Error>> Transcoder<'a, '_, M, P>
                 self.writer.out.byte(self.bracket(payload, b'[', b'{')?);
                 return Ok(());
             }
-            Tag::Close => self.writer.out.close(self.bracket(payload, b']', b'}')?),
+            Tag::Close => {
+                let bracket = self.bracket(payload, b']', b'}')?;
+                self.close(bracket);
+            }
             Tag::Entry => return self.entry(payload),
             Tag::Name => return self.name(payload, streams),
             Tag::Ints => return self.ints(streams.ints(payload)?),
             Tag::Doubles => return self.doubles(streams.doubles(payload)?),
             Tag::Long => self.characters(self.tape.long(payload)?)?,
-            Tag::Text => self.writer.text(streams.text(payload, self.tape.longs)?)?,
+            Tag::Text => self.writer.text(streams.text(payload, &self.tape)?)?,
             Tag::Date => self.date(streams.double()?),
             Tag::Extra => return self.extra(payload, streams),
         }
         self.writer.out.byte(b',');
         Ok(())
+    }
+
+    /// Ends a container or row.
+    #[inline]
+    fn close(&mut self, byte: u8) {
+        self.closes |= self.writer.out.len() == 0;
+        self.writer.out.close(byte);
     }
 
     fn bracket(&self, payload: usize, array: u8, object: u8) -> Result<u8, Malformed> {
@@ -151,7 +203,7 @@ impl<'a, M: Memory, P: FnMut() -> Result<(), M::Error>> Transcoder<'a, '_, M, P>
     }
 
     fn name(&mut self, payload: usize, streams: &mut Streams<'a>) -> WriteResult<M> {
-        let characters = streams.located(payload, self.tape.longs)?;
+        let characters = streams.located(payload, &self.tape)?;
         self.characters(characters)?;
         self.writer.out.byte(b':');
         Ok(())
@@ -189,12 +241,12 @@ impl<'a, M: Memory, P: FnMut() -> Result<(), M::Error>> Transcoder<'a, '_, M, P>
     fn extra(&mut self, payload: usize, streams: &mut Streams<'a>) -> WriteResult<M> {
         match Extra::of(payload).ok_or(Malformed)? {
             Extra::Row => {
-                self.writer.out.close(b'\n');
+                self.close(b'\n');
                 Ok(())
             }
             extra @ (Extra::Bytes | Extra::LongBytes) => {
                 let are_long = extra == Extra::LongBytes;
-                let (form, bytes) = streams.elements(are_long, self.tape.longs)?;
+                let (form, bytes) = streams.elements(are_long, &self.tape)?;
                 self.typed(form, bytes)
             }
             Extra::Raw => {

@@ -94,7 +94,13 @@ fn with_tape<T>(read: impl FnOnce(Tape<'_>) -> T) -> T {
     let segments = [Segment { words: &words, bytes: b"badc", ..Segment::default() }];
     let longs = [JsText { bytes: br#"{"z":[1, 2],"y":0}"#, is_wide: false }];
     let lexicon = Lexicon::default();
-    read(Tape { segments: &segments, longs: &longs, lexicon: &lexicon, has_rows: false })
+    read(Tape {
+        segments: &segments,
+        longs: &longs,
+        lexicon: &lexicon,
+        has_rows: false,
+        first_long: 0,
+    })
 }
 
 const COMPACT: &str = r#"{"b":1,"a":[{"z":[1, 2],"y":0},{"d":null,"c":true}]}"#;
@@ -152,7 +158,8 @@ fn the_digest_of_a_number_is_known() {
     let words = [word(Tag::Int, 1)];
     let segments = [Segment { words: &words, ..Segment::default() }];
     let lexicon = Lexicon::default();
-    let tape = Tape { segments: &segments, longs: &[], lexicon: &lexicon, has_rows: false };
+    let tape =
+        Tape { segments: &segments, longs: &[], lexicon: &lexicon, has_rows: false, first_long: 0 };
     let format = PrintFormat::Digest(JsonLayout::default());
     let config = PrintConfig { format, has_newline: false, expected_size: 0 };
     assert_eq!(print(tape, &config, &mut out, &desk), Ok(64));
@@ -210,7 +217,7 @@ proptest! {
         words.push(word(Tag::Close, 1));
         let segments = [Segment { words: &words, bytes: bytes.as_bytes(), ..Segment::default() }];
         let lexicon = Lexicon::default();
-        let tape = Tape { segments: &segments, longs: &[], lexicon: &lexicon, has_rows: false };
+        let tape = Tape { segments: &segments, longs: &[], lexicon: &lexicon, has_rows: false, first_long: 0 };
 
         let mut expected = GrowingBytes(Vec::new());
         let extent = transcode(tape, Kernel::best(), &mut expected, || Ok(())).unwrap();

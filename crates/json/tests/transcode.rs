@@ -57,7 +57,7 @@ fn json_of(segments: &[Segment<'_>], longs: &[JsText<'_>], lexicon: &Lexicon) ->
     let mut texts = Vec::new();
     for size in [0, 70, 1 << 16] {
         let mut memory = Growing::new(size);
-        let tape = Tape { segments, longs, lexicon, has_rows: false };
+        let tape = Tape { segments, longs, lexicon, has_rows: false, first_long: 0 };
         let JsonExtent { len, .. } =
             transcode(tape, Kernel::best(), &mut memory, || Ok(())).unwrap();
         texts.push(String::from_utf8(memory.bytes[..len].to_vec()).unwrap());
@@ -202,7 +202,8 @@ fn a_failure_to_grow_is_told_and_nothing_is_written_outside() {
     let words = vec![word(Tag::Int, 1234); 1000];
     let segments = [Segment { words: &words, ..Segment::default() }];
     let lexicon = Lexicon::default();
-    let tape = Tape { segments: &segments, longs: &[], lexicon: &lexicon, has_rows: false };
+    let tape =
+        Tape { segments: &segments, longs: &[], lexicon: &lexicon, has_rows: false, first_long: 0 };
     let mut memory = Growing { bytes: vec![0; 100], most: 200 };
     let outcome = transcode(tape, Kernel::best(), &mut memory, || Ok(()));
     assert_eq!(outcome, Err(TranscodeError::Stopped(Full)));
@@ -217,7 +218,8 @@ fn poll_stops_long_work() {
     let words = [word(Tag::Doubles, 1 << 20)];
     let segments = [Segment { words: &words, doubles: &doubles, ..Segment::default() }];
     let lexicon = Lexicon::default();
-    let tape = Tape { segments: &segments, longs: &[], lexicon: &lexicon, has_rows: false };
+    let tape =
+        Tape { segments: &segments, longs: &[], lexicon: &lexicon, has_rows: false, first_long: 0 };
     let mut polls = 0;
     let outcome = transcode(tape, Kernel::best(), &mut Growing::new(8 << 20), || {
         polls += 1;
@@ -232,7 +234,7 @@ fn options(floats: Floats) -> PackOptions {
 }
 
 fn packed(segments: &[Segment<'_>], longs: &[JsText<'_>], lexicon: &Lexicon) -> Vec<u8> {
-    let tape = Tape { segments, longs, lexicon, has_rows: false };
+    let tape = Tape { segments, longs, lexicon, has_rows: false, first_long: 0 };
     let results = [0, 65, 1 << 16].map(|size| {
         let mut memory = Growing::new(size);
         let len = pack(tape, &options(Floats::Double), &mut memory, || Ok(())).unwrap();
@@ -309,7 +311,8 @@ fn packing_stops_and_fails_as_printing_does() {
     let words = [word(Tag::Open, 0), word(Tag::Doubles, 1 << 20), word(Tag::Close, 0)];
     let segments = [Segment { words: &words, doubles: &doubles, ..Segment::default() }];
     let lexicon = Lexicon::default();
-    let tape = Tape { segments: &segments, longs: &[], lexicon: &lexicon, has_rows: false };
+    let tape =
+        Tape { segments: &segments, longs: &[], lexicon: &lexicon, has_rows: false, first_long: 0 };
     let mut polls = 0;
     let outcome = pack(tape, &options(Floats::Double), &mut Growing::new(8 << 20), || {
         polls += 1;
@@ -510,7 +513,7 @@ proptest! {
             Segment { words: &words, doubles: &doubles, bytes: &bytes, rope: &rope, runs: &runs };
         let longs = [JsText { bytes: &bytes, is_wide: bytes.len().is_multiple_of(2) }];
         let segments = [segment, segment];
-        let tape = Tape { segments: &segments, longs: &longs, lexicon: &lexicon, has_rows: true };
+        let tape = Tape { segments: &segments, longs: &longs, lexicon: &lexicon, has_rows: true, first_long: 0 };
         let mut memory = Growing::new(size);
         memory.most = 1 << 20;
         if let Ok(written) = transcode(tape, Kernel::best(), &mut memory, || Ok(())) {

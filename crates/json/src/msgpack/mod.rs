@@ -90,7 +90,7 @@ impl<'a, M: Memory, P: FnMut() -> Result<(), M::Error>> Packer<'a, '_, M, P> {
             Tag::Open => return self.open(payload),
             Tag::Close => {}
             Tag::Entry => return self.entry(payload),
-            Tag::Name => return self.characters(streams.located(payload, self.tape.longs)?),
+            Tag::Name => return self.characters(streams.located(payload, &self.tape)?),
             Tag::Ints => {
                 let ints = streams.ints(payload)?;
                 return self.writer.numbers(ints, |&value, to| integer(value.into(), to));
@@ -100,7 +100,7 @@ impl<'a, M: Memory, P: FnMut() -> Result<(), M::Error>> Packer<'a, '_, M, P> {
                 return self.writer.numbers(doubles, |&value, to| number(value, floats, to));
             }
             Tag::Long => return self.characters(self.tape.long(payload)?),
-            Tag::Text => return self.text(streams.text(payload, self.tape.longs)?),
+            Tag::Text => return self.text(streams.text(payload, &self.tape)?),
             Tag::Date => return self.date(streams.double()?),
             Tag::Extra => return self.extra(payload, streams),
         }
@@ -157,7 +157,7 @@ impl<'a, M: Memory, P: FnMut() -> Result<(), M::Error>> Packer<'a, '_, M, P> {
             Extra::Row => Err(TranscodeError::Malformed),
             extra @ (Extra::Bytes | Extra::LongBytes) => {
                 let are_long = extra == Extra::LongBytes;
-                let (form, bytes) = streams.elements(are_long, self.tape.longs)?;
+                let (form, bytes) = streams.elements(are_long, &self.tape)?;
                 self.typed(form, bytes)
             }
             Extra::Raw => {
