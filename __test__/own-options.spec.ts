@@ -190,6 +190,12 @@ const CASES: readonly Case[] = [
     call: (options) => offloop.capture(VALUE).json(options),
   },
   {
+    name: 'capture: jsonSize',
+    needed: {},
+    others: { space: '', newline: false, signal },
+    call: (options) => offloop.capture(VALUE).jsonSize(options),
+  },
+  {
     name: 'capture: msgpack',
     needed: {},
     others: { floats: 'float64', signal },

@@ -29,6 +29,8 @@ pub enum Layout {
     Singles = 16,
     /// The SHA-256 of the JSON in hexadecimal digits, instead of the JSON.
     Digest = 32,
+    /// The length of the JSON in decimal digits, instead of the JSON.
+    Size = 64,
 }
 
 /// How a tape is printed.
@@ -50,8 +52,7 @@ impl PrintOptions {
     }
 
     fn config(&self, expected_size: usize) -> PrintConfig<'_> {
-        let has_newline = self.has(Layout::Newline);
-        PrintConfig { format: self.format(), has_newline, expected_size }
+        PrintConfig { format: self.format(), has_newline: self.has(Layout::Newline), expected_size }
     }
 
     fn format(&self) -> PrintFormat<'_> {
@@ -59,6 +60,9 @@ impl PrintOptions {
             sorts_keys: self.has(Layout::SortedKeys),
             gap: self.gap.as_deref().map(str::as_bytes),
         };
+        if self.has(Layout::Size) {
+            return PrintFormat::JsonSize { gap: layout.gap };
+        }
         if self.has(Layout::Digest) {
             return PrintFormat::Digest(layout);
         }
@@ -82,8 +86,7 @@ pub struct PrintJob {
 impl PrintJob {
     /// Takes the memory of `tape`.
     pub fn new(tape: &TapeParts, lexicon: &Lexicon, layout: u32, gap: Option<String>) -> Self {
-        let settings = PrintOptions { layout, gap, max_depth: None };
-        Self::with_settings(tape.take(), lexicon, settings)
+        Self::with_settings(tape.take(), lexicon, PrintOptions { layout, gap, max_depth: None })
     }
 
     /// Takes the segments of `tape` only: the tape keeps its long strings, for rows that are captured again.
@@ -100,10 +103,8 @@ impl PrintJob {
     pub fn print(&self, size: usize, flag: &Flag) -> Result<(Block, usize), Failure> {
         let mut out = OutputBuffer::new(&mut [], size)?;
         let len = self.print_to(&mut out, size, flag)?;
-        match out {
-            OutputBuffer::Recycled(block) => Ok((block, len)),
-            OutputBuffer::Pinned(_) => Err(Malformed.into()),
-        }
+        let OutputBuffer::Recycled(block) = out else { return Err(Malformed.into()) };
+        Ok((block, len))
     }
 
     /// Prints to `out`; returns the length. Intermediate text begins with `expected_size` bytes of memory.
@@ -239,6 +240,5 @@ pub fn take_overflow_sync(
     tape: &TapeParts,
     #[napi(ts_arg_type = "Uint8Array")] out: PinnedBuffer,
 ) -> Either<f64, Failure> {
-    let mut work = TakeOverflow::new(tape, out);
-    at_once(|| work.run(&Flag::default()))
+    at_once(|| TakeOverflow::new(tape, out).run(&Flag::default()))
 }

@@ -145,12 +145,9 @@ export const ENCODER_LINES_KEYS: Readonly<Record<string, unknown>> = tableOf({
   signal: true,
 })
 export const CAPTURE_KEYS: Readonly<Record<string, unknown>> = tableOf({ ...CAPTURE, transfer: true })
-export const SNAPSHOT_KEYS: Readonly<Record<string, unknown>> = tableOf({
-  space: true,
-  newline: true,
-  sortKeys: true,
-  signal: true,
-})
+const SNAPSHOT_SIZE = { space: true, newline: true, signal: true }
+export const SNAPSHOT_SIZE_KEYS: Readonly<Record<string, unknown>> = tableOf(SNAPSHOT_SIZE)
+export const SNAPSHOT_KEYS: Readonly<Record<string, unknown>> = tableOf({ ...SNAPSHOT_SIZE, sortKeys: true })
 const MSGPACK = { floats: true, maxDepth: true, signal: true }
 export const SNAPSHOT_MSGPACK_KEYS: Readonly<Record<string, unknown>> = tableOf(MSGPACK)
 export const MSGPACK_KEYS: Readonly<Record<string, unknown>> = tableOf({ ...MSGPACK, transfer: true })

@@ -259,7 +259,7 @@ export class EncoderCore {
   }
 
   #sizesOf({ layout, gap }: PrintOptions): { predict: (usual: number) => number; learn: Sizes['learn'] } {
-    if ((layout & Layout.Digest) !== 0) return DIGESTS
+    if ((layout & (Layout.Digest | Layout.Size)) !== 0) return DIGESTS
     if (isPacked(layout)) return this.#msgpackSizes
     return gap === undefined ? this.#jsonSizes : this.#spacedSizes
   }
@@ -311,7 +311,7 @@ class Sizes {
   }
 }
 
-/** Sizes of digests, which are always 64 bytes. */
+/** Sizes of digests, which are always 64 bytes, and of lengths in digits, which are shorter. */
 const DIGESTS = { predict: () => 64, learn: () => undefined }
 
 /** Estimated length below which memory is never far too large. */

@@ -13,6 +13,7 @@ mod output;
 mod print;
 mod rows;
 mod segment;
+mod size;
 mod small;
 mod sort;
 mod streams;
