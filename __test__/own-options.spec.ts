@@ -112,6 +112,7 @@ const ENCODE = {
   nonFinite: 'null',
   circular: 'throw',
   default: () => undefined,
+  defaultFor: ['undefined'],
 }
 const { space: _space, newline: _newline, ...ROW } = ENCODE
 const { sortKeys: _sortKeys, ...CAPTURE } = ROW

@@ -106,6 +106,8 @@ for (const [name, make] of Object.entries(MEDLEY)) {
     await compare(t, make, { replacer: ['a', 'd', 'map', 'own'] })
     await compare(t, make, { default: (value) => (value instanceof Set ? [...value] : undefined) })
     await compare(t, make, { default: (value) => (value instanceof Map ? [...value] : undefined) })
+    await compare(t, make, { default: () => undefined, defaultFor: ['undefined', 'typedArray'] })
+    await compare(t, make, { default: (value) => typeof value, defaultFor: ['undefined', 'typedArray'] })
   })
 }
 
@@ -377,7 +379,8 @@ test('random values under random options', async (t) => {
       bigint: random.pick(['throw', 'number', 'string', undefined]),
       nonFinite: random.pick(['null', 'null', 'throw', undefined]),
       circular: random.pick(['throw', { text: 'again' }, undefined]),
-      default: random.once(3) ? (value) => (typeof value === 'function' ? 'a function' : undefined) : undefined,
+      default: random.once(3) ? (value) => (typeof value === 'object' ? undefined : 'an answer') : undefined,
+      defaultFor: random.pick([undefined, ['undefined'], ['typedArray'], ['undefined', 'typedArray']] as const),
     }
     await compare(t, () => kind(new Random(seed), LIMITS), options, `seed ${seed}, ${JSON.stringify(options)}`)
   }
