@@ -404,6 +404,8 @@ export declare enum Layout {
   Singles = 16,
   /** The SHA-256 of the JSON in hexadecimal digits, instead of the JSON. */
   Digest = 32,
+  /** The length of the JSON in decimal digits, instead of the JSON. */
+  Size = 64,
 }
 
 /** Returns the bound of [`idle_bytes`]. */

@@ -9,6 +9,8 @@ import { promisify } from 'node:util'
 import test from 'ava'
 import { emptyHeap, fillHeap, usedBytes } from '../benchmark/heap.ts'
 import type { Figures } from '../benchmark/step/figures.ts'
+import type { CallReport, CallRow } from '../benchmark/json/report.ts'
+import { callSections, goalsOf, mergedReport, missesOf, withCallTables } from '../scripts/calls-table.mjs'
 import { withStepTable } from '../scripts/readme.mjs'
 import { keep } from '../scripts/results.mjs'
 import { lineOf, NODES, runsOf } from '../scripts/runs.mjs'
@@ -143,6 +145,93 @@ test("README's table of a step takes the figures of the second step, and the res
   t.regex(changed, /^\| peak resident memory \| 1500 MB \| 1500 MB \|/m)
   t.is(withStepTable(changed, report), changed)
   t.throws(() => withStepTable('# nothing\n', report), { message: /README\.md has no table/ })
+})
+
+const ROW: CallRow = {
+  sink: 'bytes',
+  baseline: 'plain',
+  shape: 'dictionaries',
+  size: 1_234_567,
+  heapMb: 256,
+  plain: { first: 8, twenty: 4, warm: 2 },
+  offloop: { first: 8.5, twenty: 5, warm: 1 },
+}
+const CALL_REPORT: CallReport = { node: '24.1.0', day: '2026-01-02', commit: 'commit 1', machine: 'M', rows: [ROW] }
+
+test('goals of calls depend on the value, on what is compared, and on Node', (t) => {
+  const goals = (row: Partial<CallRow>, node = '24.1.0'): readonly number[] => {
+    const { first, twenty, warm } = goalsOf({ ...ROW, ...row }, node)
+    return [first, twenty, warm]
+  }
+  t.deepEqual(goals({}), [0.8, 0.95, 0.98])
+  t.deepEqual(goals({ shape: '20k dates' }), [0.9, 2, 14])
+  t.deepEqual(goals({ shape: '20k dates' }, '26.1.0'), [0.9, 2, 12])
+  t.deepEqual(goals({ shape: '20k dates', baseline: 'worker' }), [0.8, 0.95, 0.98])
+  t.deepEqual(goals({ shape: '20k dates', sink: 'file' }), [0.8, 0.95, 0.98])
+  t.deepEqual(goals({ shape: 'a log line', sink: 'sync' }), [0.9, 0.95, 1])
+  t.deepEqual(goals({ shape: '500 floats', sink: 'sync' }, '26.1.0'), [0.9, 0.95, 2])
+})
+
+test('a goal is missed below it; a first call of a value without a larger goal may take 1 ms more', (t) => {
+  const times = (first: number, twenty: number, warm: number): CallRow['offloop'] => ({ first, twenty, warm })
+  const misses = (row: Partial<CallRow>): string[] => missesOf({ ...ROW, ...row }, '24.1.0')
+  t.deepEqual(misses({}), ['twenty'])
+  t.deepEqual(misses({ plain: times(1, 1, 1), offloop: times(2, 1, 1) }), [])
+  t.deepEqual(misses({ plain: times(1, 1, 1), offloop: times(2.01, 1, 1.1) }), ['first', 'warm'])
+  t.deepEqual(misses({ plain: times(1, 4, 9), offloop: times(1.5, 1, 1), shape: '100 spans' }), ['first'])
+  t.deepEqual(misses({ plain: null }), [])
+})
+
+test('tables of calls show every number beside its goal, and stand between the marks of a document', (t) => {
+  const other = { ...ROW, baseline: 'worker', plain: null, size: 40 } as const
+  const report: CallReport = { ...CALL_REPORT, rows: [ROW, other] }
+  const lines = callSections([report]).join('\n').split('\n')
+  const shown = '| 256 | 8.00, 4.00, 2.00 | 8.50, 5.00, 1.00 | 0.94 | ≥ 0.8 | 0.80 ✘ | ≥ 0.95 | 2.00 | ≥ 0.98 |'
+  t.true(lines.includes(`| dictionaries | 1.2 MB ${shown}`))
+  t.true(lines.some((line) => line.startsWith('| dictionaries | 40 B | 256 | – |') && line.includes('other bytes')))
+  t.true(lines.includes('| 24.1.0 | `encode`: `Buffer.from(JSON.stringify(value))` | 3 | 2 | 1 |'))
+  const document = readFileSync(join(root, 'docs/performance.md'), 'utf8')
+  const changed = withCallTables(document, [report])
+  const [head = ''] = document.split('<!-- json-calls: begin -->')
+  t.true(changed.startsWith(head))
+  t.true(changed.includes(`| dictionaries | 1.2 MB ${shown}`))
+  t.is(withCallTables(changed, [report]), changed)
+  t.throws(() => withCallTables('# nothing\n', [report]), { message: /the document has no/ })
+})
+
+test('figures of a later run replace those of the same measurement, and leave the others', (t) => {
+  const rows = [ROW, { ...ROW, heapMb: 0 }, { ...ROW, sink: 'file' }] as const
+  const later = {
+    ...CALL_REPORT,
+    day: '2026-01-03',
+    commit: 'commit 2',
+    rows: [
+      { ...ROW, size: 7 },
+      { ...ROW, shape: 'other' },
+    ],
+  }
+  const merged = mergedReport({ ...CALL_REPORT, rows }, later)
+  t.deepEqual([merged.day, merged.commit], ['2026-01-03', 'commit 1, commit 2'])
+  t.is(mergedReport(merged, later).commit, merged.commit)
+  t.deepEqual(
+    merged.rows.map(({ sink, shape, size, heapMb }) => [sink, shape, size, heapMb]),
+    [
+      ['bytes', 'dictionaries', 7, 256],
+      ['bytes', 'dictionaries', ROW.size, 0],
+      ['file', 'dictionaries', ROW.size, 256],
+      ['bytes', 'other', ROW.size, 256],
+    ],
+  )
+})
+
+test('the benchmark json-calls, quick and of one value, compares, measures and prints all ways', async (t) => {
+  const line = lineOf(process.execPath, 'json-calls')
+  const variables = { OFFLOOP_BENCH_QUICK: '1', OFFLOOP_BENCH_ONLY: 'one small object', OFFLOOP_BENCH_HEAPS: '0' }
+  const env = { ...process.env, NODE_OPTIONS: '', ...variables }
+  const { stdout } = await promisify(execFile)(line, { cwd: root, env, shell: true })
+  const rows = stdout.split('\n').filter((text) => text.startsWith('| one small object |'))
+  t.is(rows.length, 5)
+  for (const row of rows) t.notRegex(row, /NaN|undefined|Infinity|other bytes/)
 })
 
 test.serial('a live heap has the size that was asked for, and goes when it is emptied', (t) => {

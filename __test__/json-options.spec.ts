@@ -1,7 +1,16 @@
 /** What options add to JSON.stringify, against a printer that does it the slow way. `OFFLOOP_FUZZ` says how many values. */
 
 import test, { type ExecutionContext } from 'ava'
-import { createEncoder, encode, encodeLines, encodeSync, rawJson, type EncodeOptions } from '../src/index.ts'
+import {
+  capture,
+  createEncoder,
+  encode,
+  encodeLines,
+  encodeMsgpack,
+  encodeSync,
+  rawJson,
+  type EncodeOptions,
+} from '../src/index.ts'
 import { print, RAW_TEXTS, shortest } from './fixtures/printer.ts'
 import { attempt, attemptLater, differ } from './fixtures/attempt.ts'
 import { differenceOfBytes } from './fixtures/stringify.ts'
@@ -301,6 +310,9 @@ class Point {
   readonly x = 1
 }
 
+/** Values of `defaultFor`. */
+const KINDS = [undefined, [], ['undefined'], ['typedArray'], ['undefined', 'typedArray', 'undefined']] as const
+
 test('default is asked for what has no JSON of its own', async (t) => {
   const odd: readonly unknown[] = [
     () => 1,
@@ -330,9 +342,14 @@ test('default is asked for what has no JSON of its own', async (t) => {
     [],
     new Date(0),
     Buffer.from('a'),
+    Float32Array.of(0.5),
+    new BigInt64Array(0),
+    Object.assign(Uint8Array.of(1), { toJSON: () => undefined, own: [undefined] }),
     Object(1n),
     Object(1),
     new Point(),
+    // oxlint-disable-next-line no-sparse-arrays -- a hole is read as undefined
+    { a: undefined, holes: [, 1] },
   ]
   const value = { odd, usual, map: new Map([['a', new Map([['b', 1n]])]]) }
   const answers: readonly ((value: unknown) => unknown)[] = [
@@ -343,13 +360,18 @@ test('default is asked for what has no JSON of its own', async (t) => {
     (asked) => ({ asked: typeof asked, again: () => 1 }),
     () => () => 1,
     (asked) => ({ toJSON: () => 'never called', typeof: typeof asked }),
+    (asked) => (ArrayBuffer.isView(asked) ? Buffer.from('answer') : undefined),
+    (asked) => (asked === undefined ? [undefined] : Uint16Array.of(1)),
   ]
   for (const answer of answers) {
     for (const bigint of ['throw', 'string'] as const) {
       // An answer that holds what is asked about again has no end.
       let left = 200
       const limited = (asked: unknown): unknown => ((left -= 1) < 0 ? null : answer(asked))
-      await compare(t, () => ((left = 200), value), { default: limited, bigint })
+      for (const defaultFor of KINDS) {
+        const what = `answer ${answers.indexOf(answer)}, ${JSON.stringify({ bigint, defaultFor })}`
+        await compare(t, () => ((left = 200), value), { default: limited, bigint, defaultFor }, what)
+      }
     }
   }
   const reason = new Error('mine')
@@ -373,6 +395,62 @@ test('default comes after toJSON and the replacer, and sees each value once', (t
   )
   t.is(bytes.toString(), '{"a":{},"b":"2","c":"text"}')
   t.deepEqual(asked, [map, 2n])
+})
+
+test('default is asked about undefined: at the root, in objects, in arrays and in rows', async (t) => {
+  const options: EncodeOptions = {
+    default: (value) => (value === undefined ? 'none' : null),
+    defaultFor: ['undefined'],
+  }
+  t.is(encodeSync(undefined, options).toString(), '"none"')
+  t.is((await encode([undefined, { a: undefined, b: 1 }], options)).toString(), '["none",{"a":"none","b":1}]')
+  t.is(encodeSync({ toJSON: () => undefined }, options).toString(), '"none"')
+  t.is(
+    encodeSync([1], { ...options, replacer: (_, value: unknown) => (value === 1 ? undefined : value) }).toString(),
+    '["none"]',
+  )
+  t.is(encodeSync({ b: 1 }, { ...options, replacer: ['a', 'b'] }).toString(), '{"a":"none","b":1}')
+  t.is((await encodeLines([undefined, 1], options)).toString(), '"none"\n1\n')
+  t.is((await capture({ a: [undefined] }, options).json()).toString(), '{"a":["none"]}')
+  t.is(createEncoder(options).encodeSync({ a: undefined }).toString(), '{"a":"none"}')
+  t.throws(() => encodeSync(undefined, { ...options, default: () => undefined }), { code: 'ERR_INVALID_ARG_VALUE' })
+  t.throws(() => encodeSync(undefined, { defaultFor: ['undefined'] }), { code: 'ERR_INVALID_ARG_VALUE' })
+  t.is(
+    encodeSync([undefined, Buffer.of(1)], { defaultFor: ['undefined', 'typedArray'] }).toString(),
+    JSON.stringify([null, Buffer.of(1)]),
+  )
+})
+
+test('default is asked about a Buffer before its toJSON, which comes last', (t) => {
+  const asked: unknown[] = []
+  const seen: unknown[] = []
+  const buffer = Buffer.from('abc')
+  const options: EncodeOptions = {
+    defaultFor: ['typedArray'],
+    replacer: (_, value: unknown) => (seen.push(value), value),
+    default: (value) => void asked.push(value),
+  }
+  t.is(encodeSync([buffer], options).toString(), JSON.stringify([buffer]))
+  t.deepEqual([asked.length, asked[0] === buffer, seen[1] === buffer], [1, true, true])
+  const hex = (value: unknown): unknown => (Buffer.isBuffer(value) ? value.toString('hex') : undefined)
+  for (const typedArrays of ['object', 'array', 'base64'] as const) {
+    t.is(encodeSync({ buffer }, { ...options, typedArrays, default: hex }).toString(), '{"buffer":"616263"}')
+  }
+  // The answer is encoded as it is: its `toJSON` is not called.
+  t.is(encodeSync([buffer], { ...options, default: () => Buffer.of(7) }).toString(), '[{"0":7}]')
+  t.is(encodeSync([buffer], { ...options, default: () => buffer }).toString(), JSON.stringify([buffer]))
+  const other = Object.assign(Buffer.of(1), { toJSON: () => 'mine' })
+  t.is(encodeSync([other], { ...options, default: () => 'never asked' }).toString(), '["mine"]')
+})
+
+test('default answers for a typed array in JSON and in MessagePack', async (t) => {
+  const value = { a: Buffer.from('abc'), b: Float32Array.of(1) }
+  using declined = capture(value, { default: () => undefined, defaultFor: ['typedArray'] })
+  t.is((await declined.json()).toString(), JSON.stringify(value))
+  t.is((await declined.msgpack()).toString('hex'), (await encodeMsgpack(value)).toString('hex'))
+  using answered = capture(value, { default: () => 'x', defaultFor: ['typedArray'] })
+  t.is((await answered.json()).toString(), '{"a":"x","b":"x"}')
+  t.is((await answered.msgpack()).toString('hex'), (await encodeMsgpack({ a: 'x', b: 'x' })).toString('hex'))
 })
 
 // ───────────────────────────── fragments ─────────────────────────────
@@ -593,6 +671,13 @@ test('thousands of fragments, small and large', async (t) => {
 
 const TOTAL = FUZZ / 100
 
+const DEFAULTS: readonly ((value: unknown) => unknown)[] = [
+  (value) => (typeof value === 'function' ? 'a function' : undefined),
+  (value) => (value === undefined ? 'nothing' : undefined),
+  (value) => (ArrayBuffer.isView(value) ? { bytes: value.byteLength } : undefined),
+  () => undefined,
+]
+
 test('random values under random options', async (t) => {
   const random = new Random(13)
   for (let round = 0; round < TOTAL; round += 1) {
@@ -604,7 +689,8 @@ test('random values under random options', async (t) => {
       bigint: random.pick(['throw', 'number', 'string', undefined]),
       nonFinite: random.pick(['null', 'throw', undefined]),
       circular: random.pick(['throw', { text: 'again' }, undefined]),
-      default: random.once(3) ? (value) => (typeof value === 'function' ? 'a function' : undefined) : undefined,
+      default: random.once(2) ? random.pick(DEFAULTS) : undefined,
+      defaultFor: random.pick(KINDS),
       space: random.pick([undefined, undefined, 1, '\t']),
       newline: random.once(4),
     }
@@ -626,6 +712,12 @@ test('options that are none', async (t) => {
     [{ circular: { text: 'a', more: 1 } }, 'ERR_INVALID_ARG_VALUE'],
     [{ circular: null }, 'ERR_INVALID_ARG_TYPE'],
     [{ default: {} }, 'ERR_INVALID_ARG_TYPE'],
+    [{ defaultFor: 'undefined' }, 'ERR_INVALID_ARG_TYPE'],
+    [{ defaultFor: null }, 'ERR_INVALID_ARG_TYPE'],
+    [{ defaultFor: new Set(['undefined']) }, 'ERR_INVALID_ARG_TYPE'],
+    [{ defaultFor: ['function'] }, 'ERR_INVALID_ARG_VALUE'],
+    [{ defaultFor: ['undefined', undefined] }, 'ERR_INVALID_ARG_VALUE'],
+    [{ defaultFor: [1], default: () => 1 }, 'ERR_INVALID_ARG_VALUE'],
     [{ sortkeys: true }, 'ERR_INVALID_ARG_VALUE'],
   ]
   for (const [options, code] of wrong) {

@@ -112,6 +112,7 @@ const ENCODE = {
   nonFinite: 'null',
   circular: 'throw',
   default: () => undefined,
+  defaultFor: ['undefined'],
 }
 const { space: _space, newline: _newline, ...ROW } = ENCODE
 const { sortKeys: _sortKeys, ...CAPTURE } = ROW
@@ -188,6 +189,12 @@ const CASES: readonly Case[] = [
     needed: {},
     others: { space: '', newline: false, sortKeys: false, signal },
     call: (options) => offloop.capture(VALUE).json(options),
+  },
+  {
+    name: 'capture: jsonSize',
+    needed: {},
+    others: { space: '', newline: false, signal },
+    call: (options) => offloop.capture(VALUE).jsonSize(options),
   },
   {
     name: 'capture: msgpack',

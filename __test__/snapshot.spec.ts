@@ -2,7 +2,17 @@
 
 import { createHash } from 'node:crypto'
 import test, { type ExecutionContext } from 'ava'
-import { capture, createEncoder, encode, encodeMsgpack, rawJson, type EncodeOptions } from '../src/index.ts'
+import {
+  capture,
+  configure,
+  createEncoder,
+  encode,
+  encodeMsgpack,
+  rawJson,
+  stats,
+  type EncodeOptions,
+  type Snapshot,
+} from '../src/index.ts'
 import { attempt, attemptLater, differ, told } from './fixtures/attempt.ts'
 import { runScenario } from './fixtures/child.ts'
 import { pack } from './fixtures/packer.ts'
@@ -23,6 +33,15 @@ const JSON_OPTIONS: readonly JsonOptions[] = [
 
 function bytesOf(text: string | undefined): Buffer | undefined {
   return text === undefined ? undefined : Buffer.from(text)
+}
+
+/** The order of keys is no option of `jsonSize`: it does not change the size. */
+function sizeOf(snapshot: Snapshot, { space, newline }: JsonOptions): Promise<number | string> {
+  return snapshot.jsonSize({ space, newline }).catch(told)
+}
+
+function lengthOf(outcome: Buffer | string): number | string {
+  return typeof outcome === 'string' ? outcome : outcome.length
 }
 
 /** Each made anew. */
@@ -48,6 +67,7 @@ async function compare(
     const expected = attempt(() => bytesOf(print(make(), { ...options, ...json })))
     const actual = await attemptLater(() => held.json(json))
     t.is(differ(expected, actual), undefined, `${what}: JSON ${JSON.stringify(json)}`)
+    t.is(await sizeOf(held, json), lengthOf(expected), `${what}: the size of JSON ${JSON.stringify(json)}`)
   }
   const sorted = attempt(() => bytesOf(print(make(), { ...options, sortKeys: true })))
   const digest = await held.digest().catch(told)
@@ -86,6 +106,8 @@ for (const [name, make] of Object.entries(MEDLEY)) {
     await compare(t, make, { replacer: ['a', 'd', 'map', 'own'] })
     await compare(t, make, { default: (value) => (value instanceof Set ? [...value] : undefined) })
     await compare(t, make, { default: (value) => (value instanceof Map ? [...value] : undefined) })
+    await compare(t, make, { default: () => undefined, defaultFor: ['undefined', 'typedArray'] })
+    await compare(t, make, { default: (value) => typeof value, defaultFor: ['undefined', 'typedArray'] })
   })
 }
 
@@ -160,14 +182,17 @@ test('options that are none', async (t) => {
     t.throws(() => call(1, options), { code })
   }
   using snapshot = capture([1])
-  const method = (name: 'json' | 'msgpack' | 'digest', options: unknown): Promise<unknown> =>
+  const method = (name: 'json' | 'jsonSize' | 'msgpack' | 'digest', options: unknown): Promise<unknown> =>
     Reflect.apply(snapshot[name], snapshot, [options])
   await t.throwsAsync(method('json', { bigint: 'string' }), { code: 'ERR_INVALID_ARG_VALUE' })
   await t.throwsAsync(method('json', { sortKeys: 1 }), { code: 'ERR_INVALID_ARG_TYPE' })
+  await t.throwsAsync(method('jsonSize', { sortKeys: false }), { code: 'ERR_INVALID_ARG_VALUE' })
+  await t.throwsAsync(method('jsonSize', { newline: 1 }), { code: 'ERR_INVALID_ARG_TYPE' })
+  await t.throwsAsync(method('jsonSize', null), { code: 'ERR_INVALID_ARG_TYPE' })
   await t.throwsAsync(method('msgpack', { space: 1 }), { code: 'ERR_INVALID_ARG_VALUE' })
   await t.throwsAsync(method('digest', { sortKeys: false }), { code: 'ERR_INVALID_ARG_VALUE' })
   const reason = new Error('mine')
-  for (const name of ['json', 'msgpack', 'digest'] as const) {
+  for (const name of ['json', 'jsonSize', 'msgpack', 'digest'] as const) {
     await t.throwsAsync(method(name, { signal: AbortSignal.abort(reason) }), { is: reason })
   }
 })
@@ -222,9 +247,10 @@ test('after dispose it is closed, and what is under way ends', async (t) => {
   const value = Array.from({ length: 100_000 }, (_, index) => ({ index, text: `text ${index}` }))
   const snapshot = capture(value)
   const calls = [snapshot.json(), snapshot.msgpack(), snapshot.json({ space: 1 })]
+  const sizes = [snapshot.jsonSize(), snapshot.jsonSize({ space: 1 })]
   snapshot[Symbol.dispose]()
   snapshot[Symbol.dispose]()
-  for (const name of ['json', 'msgpack', 'digest'] as const) {
+  for (const name of ['json', 'jsonSize', 'msgpack', 'digest'] as const) {
     await t.throwsAsync(snapshot[name](), { code: 'ERR_OFFLOOP_CLOSED' })
   }
   // Its memory serves others now.
@@ -233,6 +259,7 @@ test('after dispose it is closed, and what is under way ends', async (t) => {
   t.is(json?.toString(), JSON.stringify(value))
   t.is(differ(pack(value) ?? Buffer.of(), msgpack ?? Buffer.of()), undefined)
   t.is(spaced?.toString(), JSON.stringify(value, undefined, 1))
+  t.deepEqual(await Promise.all(sizes), [json?.length, spaced?.length])
   for (const other of others) t.is(other.toString(), JSON.stringify(value.map(({ index }) => index)))
 })
 
@@ -254,6 +281,78 @@ test('an abort stops what is made of it, and nothing else', async (t) => {
   controller.abort(reason)
   await t.throwsAsync(call, { is: reason })
   t.true((await other).length > 300_000)
+})
+
+// ───────────────────────────── the size of the JSON ─────────────────────────────
+
+const SPACES = [...Array.from({ length: 11 }, (_, count) => count), '', '\t', '--', 'ä中', 'longer than ten characters']
+
+/**
+ * Values whose text has what a count may miss: long strings in pieces, wide ones, escapes, raw JSON, and bytes. A Buffer
+ * that is a proxy cannot be captured.
+ */
+const MEASURED: Readonly<Record<string, () => unknown>> = {
+  ...Object.fromEntries(Object.entries(MEDLEY).filter(([name]) => name !== 'Buffers that are proxies')),
+  empty: () => [{}, [], '', [[]], { a: {} }],
+  'long strings': () => ['x'.repeat(100_000), 'ä'.repeat(70_000), '中'.repeat(50_000), '"\n'.repeat(40_000)],
+  'lone surrogates': () => ({ '\udc00': '\ud800', pair: '😀'.repeat(9000), wide: `中${'\ud83d'.repeat(9000)}` }),
+  'raw JSON': () => [rawJson('[1, 2,\n3]'), { raw: rawJson(JSON.stringify('z'.repeat(200_000))) }, rawJson('null')],
+  'many dates': () => Array.from({ length: 3000 }, (_, index) => new Date(index * 1e9)),
+  'large typed arrays': () => [
+    Float64Array.from({ length: 9000 }, (_, index) => index / 7),
+    Int32Array.from({ length: 9000 }, (_, index) => -index),
+  ],
+  'many numbers': () => [Array.from({ length: 20_000 }, (_, index) => index / 3), Array.from({ length: 9000 }).fill(7)],
+}
+
+for (const [name, make] of Object.entries(MEASURED)) {
+  test(`${name}: jsonSize is the length of json`, async (t) => {
+    for (const options of [{}, { typedArrays: 'array' }, { typedArrays: 'base64' }] as const) {
+      using snapshot = capture(make(), options)
+      for (const space of SPACES) {
+        for (const newline of [false, true]) {
+          const expected = await attemptLater(() => snapshot.json({ space, newline }))
+          const what = `${JSON.stringify(options)}, ${JSON.stringify(space)}, ${newline}`
+          t.is(await sizeOf(snapshot, { space, newline }), lengthOf(expected), what)
+        }
+      }
+    }
+  })
+}
+
+test('jsonSize starts from the options of an encoder', async (t) => {
+  const encoder = createEncoder({ space: 3, newline: true, sortKeys: true })
+  using snapshot = encoder.capture({ b: [1], a: 2 })
+  t.is(await snapshot.jsonSize(), (await snapshot.json()).length)
+  t.is(await snapshot.jsonSize({ space: 0 }), '{"a":2,"b":[1]}\n'.length)
+  t.is(await snapshot.jsonSize({ space: '', newline: false }), '{"a":2,"b":[1]}'.length)
+})
+
+test('jsonSize rejects as json does', async (t) => {
+  for (const value of [[1n], { a: [2, BigInt64Array.of(1n)] }]) {
+    using snapshot = capture(value)
+    const error = await t.throwsAsync(snapshot.json(), { instanceOf: TypeError })
+    await t.throwsAsync(snapshot.jsonSize(), { instanceOf: TypeError, message: error.message })
+  }
+  using large = capture(Array.from({ length: 300_000 }, (_, index) => ({ index })))
+  const controller = new AbortController()
+  const reason = new Error('mine')
+  const calls = [large.jsonSize({ signal: controller.signal }), large.jsonSize({ signal: controller.signal, space: 1 })]
+  controller.abort(reason)
+  for (const call of calls) await t.throwsAsync(call, { is: reason })
+  t.is(await large.jsonSize(), (await large.json()).length)
+})
+
+test.serial('jsonSize makes no ArrayBuffer for the text, nor memory as large as compact text', async (t) => {
+  const value = Array.from({ length: 40 }, (_, index) => `${index}`.repeat(500_000))
+  using snapshot = capture(value)
+  configure({ maxIdleBytes: 0 })
+  configure({ maxIdleBytes: 2 ** 27 })
+  const { results, idleBytes } = stats()
+  t.is(await snapshot.jsonSize(), JSON.stringify(value).length)
+  t.true(stats().idleBytes - idleBytes <= 2 ** 20, `${stats().idleBytes - idleBytes} bytes more are idle`)
+  t.is(await snapshot.jsonSize({ space: 1, newline: true }), JSON.stringify(value, undefined, 1).length + 1)
+  t.deepEqual(stats().results, results)
 })
 
 test('memory goes back when it is disposed, and when it is forgotten', async (t) => {
@@ -280,7 +379,8 @@ test('random values under random options', async (t) => {
       bigint: random.pick(['throw', 'number', 'string', undefined]),
       nonFinite: random.pick(['null', 'null', 'throw', undefined]),
       circular: random.pick(['throw', { text: 'again' }, undefined]),
-      default: random.once(3) ? (value) => (typeof value === 'function' ? 'a function' : undefined) : undefined,
+      default: random.once(3) ? (value) => (typeof value === 'object' ? undefined : 'an answer') : undefined,
+      defaultFor: random.pick([undefined, ['undefined'], ['typedArray'], ['undefined', 'typedArray']] as const),
     }
     await compare(t, () => kind(new Random(seed), LIMITS), options, `seed ${seed}, ${JSON.stringify(options)}`)
   }

@@ -14,6 +14,7 @@ import { env, root, run } from './steps.mjs'
 const NOUNS = [
   'base64',
   'json',
+  'json-calls',
   'options',
   'msgpack',
   'body',

@@ -29,6 +29,8 @@ pub enum Layout {
     Singles = 16,
     /// The SHA-256 of the JSON in hexadecimal digits, instead of the JSON.
     Digest = 32,
+    /// The length of the JSON in decimal digits, instead of the JSON.
+    Size = 64,
 }
 
 const _: () = assert!(
@@ -38,6 +40,7 @@ const _: () = assert!(
         && Layout::Msgpack as u32 == layout::MSGPACK
         && Layout::Singles as u32 == layout::SINGLES
         && Layout::Digest as u32 == layout::DIGEST
+        && Layout::Size as u32 == layout::SIZE
 );
 
 /// How a tape is printed.
@@ -75,8 +78,7 @@ pub struct PrintJob {
 impl PrintJob {
     /// Takes the memory of `tape`.
     pub fn new(tape: &TapeParts, lexicon: &Lexicon, layout: u32, gap: Option<String>) -> Self {
-        let settings = PrintOptions { layout, gap, max_depth: None };
-        Self::with_settings(tape.take(), lexicon, settings)
+        Self::with_settings(tape.take(), lexicon, PrintOptions { layout, gap, max_depth: None })
     }
 
     /// Takes the segments of `tape` only: the tape keeps its long strings, for rows that are captured again.
@@ -93,10 +95,8 @@ impl PrintJob {
     pub fn print(&self, size: usize, flag: &Flag) -> Result<(Block, usize), Failure> {
         let mut out = OutputBuffer::new(&mut [], size)?;
         let len = self.print_to(&mut out, size, flag)?;
-        match out {
-            OutputBuffer::Recycled(block) => Ok((block, len)),
-            OutputBuffer::Pinned(_) => Err(Malformed.into()),
-        }
+        let OutputBuffer::Recycled(block) = out else { return Err(Malformed.into()) };
+        Ok((block, len))
     }
 
     /// Prints to `out`; returns the length. Intermediate text begins with `expected_size` bytes of memory.

@@ -14,23 +14,27 @@ import {
   isRegExp,
   isSet,
   isSharedMemory,
+  isTypedArray,
   isWeakMap,
   isWeakSet,
   objectPrototype,
   prototypeOf,
 } from '../runtime/intrinsics.ts'
+import type { CaptureRules } from './rules.ts'
 
 // oxlint-disable-next-line typescript/unbound-method -- called with the `this` it needs
 const { deref } = WeakRef.prototype
 
-export function isForDefault(value: unknown): boolean {
+export function isForDefault({ asksUndefined, asksTypedArrays }: CaptureRules, value: unknown): boolean {
   switch (typeof value) {
     case 'function':
     case 'symbol':
     case 'bigint':
       return true
+    case 'undefined':
+      return asksUndefined
     case 'object':
-      return value !== null && hasNoJson(value)
+      return value !== null && ((asksTypedArrays && isTypedArray(value)) || hasNoJson(value))
     default:
       return false
   }

@@ -110,6 +110,11 @@ export function isTwofold(rules: CaptureRules, value: unknown, toJSON: unknown):
   return typeof rules.target === 'object' && rules.typedArrays === 'object' && isBufferLike(value, toJSON)
 }
 
+/** Whether `default` is asked about a Buffer before its `toJSON` is called. */
+export function isAskedFirst({ asksTypedArrays }: CaptureRules, value: unknown, toJSON: unknown): boolean {
+  return asksTypedArrays && isBufferLike(value, toJSON)
+}
+
 function isBufferLike(value: unknown, toJSON: unknown): value is TypedArray {
   return isTypedArray(value) && toJSON === descriptorOf(bufferPrototype, 'toJSON')?.value
 }

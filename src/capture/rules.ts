@@ -17,6 +17,10 @@ export interface CaptureRules {
   readonly circular: string | undefined
   /** The option `default`. */
   readonly ask: ((value: unknown) => unknown) | undefined
+  /** Whether `ask` is also called for undefined. False without `ask`. */
+  readonly asksUndefined: boolean
+  /** Whether `ask` is also called for typed arrays and Buffers. False without `ask`. */
+  readonly asksTypedArrays: boolean
   /** Formats that the tape will become. */
   readonly target: Target
   /** Most levels of nesting. */
@@ -38,6 +42,8 @@ export const NO_RULES: CaptureRules = {
   isFinite: false,
   circular: undefined,
   ask: undefined,
+  asksUndefined: false,
+  asksTypedArrays: false,
   target: 'json',
   maxDepth: 100_000,
 }

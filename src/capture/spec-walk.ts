@@ -34,7 +34,7 @@ import { isForDefault } from './brands.ts'
 import { checkBigints, hasBigints, writeTypedArray } from './typed.ts'
 import { rawJsonBytesOf } from './raw-json.ts'
 import type { CaptureRules } from './rules.ts'
-import { isTwofold, isUntouched } from './builtin-tojson.ts'
+import { isAskedFirst, isTwofold, isUntouched } from './builtin-tojson.ts'
 import { tooDeep, unsupported } from './pointer.ts'
 import type { CaptureContext } from './context.ts'
 import {
@@ -157,16 +157,18 @@ class Exact {
     return this.#write(name, this.#prepared(holder, name, given), edge)
   }
 
-  /** Returns the value to write, after `toJSON`, replacer and `default`. */
+  /**
+   * Returns the value to write, after `toJSON`, replacer and `default`. For a Buffer that `default` may replace, `toJSON`
+   * comes last, unless replacer or `default` gave another value.
+   */
   #prepared(holder: object, name: string | number, given: unknown): unknown {
     const { replace } = this.#rules
-    let value = given
-    if (isObject(value) || typeof value === 'bigint') {
-      // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- every object and bigint may have such a property
-      value = this.#resolved(name, value, (value as { toJSON?: unknown }).toJSON)
-    }
+    const toJSON = readToJson(given)
+    const isLate = isAskedFirst(this.#rules, given, toJSON)
+    let value = isLate ? given : this.#resolved(name, given, toJSON)
     if (replace !== undefined) value = apply(replace, holder, [toText(name), value])
-    return unboxed(this.#asked(value))
+    value = this.#asked(value)
+    return unboxed(isLate && value === given ? this.#resolved(name, given, toJSON) : value)
   }
 
   #resolved(name: string | number, value: unknown, toJSON: unknown): unknown {
@@ -180,7 +182,7 @@ class Exact {
   /** Returns what `default` makes of the value. */
   #asked(value: unknown): unknown {
     const { ask } = this.#rules
-    if (ask === undefined || !isForDefault(value)) return value
+    if (ask === undefined || !isForDefault(this.#rules, value)) return value
     const answer: unknown = apply(ask, undefined, [value])
     return answer === undefined ? value : answer
   }
@@ -410,6 +412,13 @@ function push(tape: CaptureContext, name: string | number, value: object): void 
   tape.path[tape.depth] = value
   tape.names[tape.depth] = name
   tape.depth += 1
+}
+
+/** Reads the `toJSON` of a value that may have one. */
+function readToJson(value: unknown): unknown {
+  if (!isObject(value) && typeof value !== 'bigint') return undefined
+  // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- every object and bigint may have such a property
+  return (value as { toJSON?: unknown }).toJSON
 }
 
 /** Unboxes objects that stand for primitives, recognised by brand: their methods may be patched. */

@@ -66,6 +66,11 @@ export interface EncodeOptions extends Cancellable, BytesInput {
    * `undefined` means: encode as if there were no `default`.
    */
   readonly default?: ((value: unknown) => unknown) | undefined
+  /**
+   * Further kinds that `default` is called for. For a Buffer, Buffer.prototype.toJSON is then called last, and only if
+   * neither replacer nor `default` gave another value. @default none
+   */
+  readonly defaultFor?: readonly ('undefined' | 'typedArray')[] | undefined
   /** Levels of nesting. Deeper values, and endless ones that user code makes, reject with ERR_OFFLOOP_TOO_LARGE. @default 100 000 */
   readonly maxDepth?: number | undefined
 }
@@ -121,6 +126,7 @@ const CAPTURE = {
   nonFinite: true,
   circular: true,
   default: true,
+  defaultFor: true,
   maxDepth: true,
 }
 const RULE_KEYS = { ...CAPTURE, sortKeys: true }
@@ -145,12 +151,9 @@ export const ENCODER_LINES_KEYS: Readonly<Record<string, unknown>> = tableOf({
   signal: true,
 })
 export const CAPTURE_KEYS: Readonly<Record<string, unknown>> = tableOf({ ...CAPTURE, transfer: true })
-export const SNAPSHOT_KEYS: Readonly<Record<string, unknown>> = tableOf({
-  space: true,
-  newline: true,
-  sortKeys: true,
-  signal: true,
-})
+const SNAPSHOT_SIZE = { space: true, newline: true, signal: true }
+export const SNAPSHOT_SIZE_KEYS: Readonly<Record<string, unknown>> = tableOf(SNAPSHOT_SIZE)
+export const SNAPSHOT_KEYS: Readonly<Record<string, unknown>> = tableOf({ ...SNAPSHOT_SIZE, sortKeys: true })
 const MSGPACK = { floats: true, maxDepth: true, signal: true }
 export const SNAPSHOT_MSGPACK_KEYS: Readonly<Record<string, unknown>> = tableOf(MSGPACK)
 export const MSGPACK_KEYS: Readonly<Record<string, unknown>> = tableOf({ ...MSGPACK, transfer: true })
@@ -180,14 +183,14 @@ const NON_FINITE = tableOf({ null: false, throw: true })
 
 /** Returns `NO_RULES` itself for the rules of plain JSON.stringify. */
 export function readRules(options: Unchecked<EncodeLinesOptions>): CaptureRules {
-  const { replacer, typedArrays, bigint, nonFinite, circular, default: ask, maxDepth } = options
+  const { replacer, typedArrays, bigint, nonFinite, circular, default: ask, defaultFor, maxDepth } = options
   const rules: CaptureRules = {
     ...readReplacer(replacer),
     typedArrays: choose('options.typedArrays', typedArrays, TYPED_ARRAYS, NO_RULES.typedArrays),
     bigint: choose('options.bigint', bigint, BIGINTS, NO_RULES.bigint),
     isFinite: choose('options.nonFinite', nonFinite, NON_FINITE, NO_RULES.isFinite),
     circular: readCircular(circular),
-    ask: readAsk(ask),
+    ...readAsk(ask, defaultFor),
     target: NO_RULES.target,
     maxDepth: readMaxDepth(maxDepth) ?? NO_RULES.maxDepth,
   }
@@ -213,11 +216,33 @@ function readCircular(circular: unknown): string | undefined {
 
 const CIRCULAR_KEYS = tableOf({ text: true })
 
-function readAsk(ask: unknown): CaptureRules['ask'] {
-  if (ask === undefined) return undefined
-  // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- a function of the user is called with what the type says
-  if (typeof ask === 'function') return ask as NonNullable<CaptureRules['ask']>
-  throw invalidType('options.default', 'of type function', ask)
+type AskRules = Pick<CaptureRules, 'ask' | 'asksUndefined' | 'asksTypedArrays'>
+
+/** Kinds of `defaultFor`. */
+const ASKED_KINDS = tableOf({ undefined: 'undefined', typedArray: 'typedArray' } as const)
+
+function readAsk(ask: unknown, defaultFor: unknown): AskRules {
+  const kinds = readAskedKinds(defaultFor)
+  if (ask === undefined) return { ask: undefined, asksUndefined: false, asksTypedArrays: false }
+  if (typeof ask !== 'function') throw invalidType('options.default', 'of type function', ask)
+  return {
+    // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- a function of the user is called with what the type says
+    ask: ask as NonNullable<CaptureRules['ask']>,
+    asksUndefined: kinds.has('undefined'),
+    asksTypedArrays: kinds.has('typedArray'),
+  }
+}
+
+function readAskedKinds(defaultFor: unknown): ReadonlySet<string> {
+  const kinds = newSet<string>()
+  if (defaultFor === undefined) return kinds
+  if (!isArray(defaultFor)) throw invalidType('options.defaultFor', 'an Array', defaultFor)
+  const { length } = defaultFor
+  for (let index = 0; index < length; index += 1) {
+    // `choose` takes undefined for an option that is not given.
+    kinds.add(choose(`options.defaultFor[${index}]`, defaultFor[index] ?? null, ASKED_KINDS, ''))
+  }
+  return kinds
 }
 
 /** Reads a replacer as JSON.stringify does: it ignores values that are neither function nor array. */

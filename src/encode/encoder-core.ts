@@ -323,7 +323,7 @@ export class EncoderCore {
   }
 
   #sizesOf({ layout, gap }: PrintOptions): Pick<SizeGuess, 'predict' | 'learn'> {
-    if ((layout & Layout.Digest) !== 0) return DIGESTS
+    if ((layout & (Layout.Digest | Layout.Size)) !== 0) return DIGESTS
     if (isPacked(layout)) return this.#msgpackSizes
     return gap === undefined ? this.#jsonSizes : this.#spacedSizes
   }

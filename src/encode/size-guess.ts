@@ -40,7 +40,7 @@ export class SizeGuess {
   }
 }
 
-/** Sizes of digests, which are always 64 bytes. */
+/** Sizes of digests, which are always 64 bytes, and of lengths in digits, which are shorter. */
 export const DIGESTS: Pick<SizeGuess, 'predict' | 'learn'> = { predict: () => 64, learn: () => undefined }
 
 /** Estimated length below which memory is never far too large. */

@@ -13,12 +13,13 @@ import {
   SIGNAL_KEYS,
   SNAPSHOT_KEYS,
   SNAPSHOT_MSGPACK_KEYS,
+  SNAPSHOT_SIZE_KEYS,
   type EncodeOptions,
   type EncodeConfig,
   type MsgpackOptions,
   type PrintOptions,
 } from './config.ts'
-import { toUtf8 } from '../runtime/intrinsics.ts'
+import { toNumber, toUtf8 } from '../runtime/intrinsics.ts'
 import { Layout } from '../runtime/native.ts'
 import { copyOptions, readBoolean, readSignal, withoutPrototype, type Cancellable } from '../runtime/options.ts'
 import type { EncoderCore } from './encoder-core.ts'
@@ -27,12 +28,15 @@ export interface Snapshot extends Disposable {
   /** Bytes held until the snapshot is disposed of. */
   readonly byteLength: number
   json(options?: Pick<EncodeOptions, 'space' | 'newline' | 'sortKeys' | 'signal'>): Promise<Bytes>
+  /** Returns the exact length of `json()` in bytes, counted by a task; no text is made. */
+  jsonSize(options?: Pick<EncodeOptions, 'space' | 'newline' | 'signal'>): Promise<number>
   msgpack(options?: Omit<MsgpackOptions, 'transfer'>): Promise<Bytes>
   /** Returns the lower-case hex SHA-256 of `json({ sortKeys: true })`. */
   digest(options?: Cancellable): Promise<string>
 }
 
 type JsonOptions = NonNullable<Parameters<Snapshot['json']>[0]>
+type SizeOptions = NonNullable<Parameters<Snapshot['jsonSize']>[0]>
 
 /** Takes a snapshot. `json()` uses `config` where a call gives no other options. */
 export function takeSnapshot(core: EncoderCore, value: unknown, config: EncodeConfig): Snapshot {
@@ -59,6 +63,10 @@ class SnapshotHandle implements Snapshot {
     return await this.#json(copyOptions(options, SNAPSHOT_KEYS), 0)
   }
 
+  async jsonSize(options: SizeOptions = {}): Promise<number> {
+    return toNumber(toUtf8(await this.#json(copyOptions(options, SNAPSHOT_SIZE_KEYS), Layout.Size)))
+  }
+
   async msgpack(options: Omit<MsgpackOptions, 'transfer'> = {}): Promise<Bytes> {
     const own = copyOptions(options, SNAPSHOT_MSGPACK_KEYS)
     const signal = readSignal(own.signal)
@@ -79,14 +87,14 @@ class SnapshotHandle implements Snapshot {
     if (this.#readers === 0) kept?.release()
   }
 
-  /** `options` inherit nothing. */
-  async #json(options: JsonOptions, digest: number): Promise<Bytes> {
+  /** Makes JSON, or what the bits of `form` say instead. `options` inherit nothing. */
+  async #json(options: JsonOptions, form: number): Promise<Bytes> {
     const { layout, newline, gap } = this.#config
     const signal = readSignal(options.signal)
     const isSorted = readBoolean('options.sortKeys', options.sortKeys, (layout & Layout.SortedKeys) !== 0)
     const hasNewline = readBoolean('options.newline', options.newline, newline)
     const printOptions = {
-      layout: digest | (isSorted ? Layout.SortedKeys : 0) | (hasNewline ? Layout.Newline : 0),
+      layout: form | (isSorted ? Layout.SortedKeys : 0) | (hasNewline ? Layout.Newline : 0),
       gap: options.space === undefined ? gap : readSpace(options.space),
     }
     const kept = this.#open()

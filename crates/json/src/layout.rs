@@ -14,6 +14,8 @@ pub const MSGPACK: u32 = 8;
 pub const SINGLES: u32 = 16;
 /// The SHA-256 of the JSON.
 pub const DIGEST: u32 = 32;
+/// The length of the JSON.
+pub const SIZE: u32 = 64;
 
 impl<'a> PrintFormat<'a> {
     /// Returns the format that `bits` ask for.
@@ -21,6 +23,9 @@ impl<'a> PrintFormat<'a> {
     pub fn of(bits: u32, gap: Option<&'a [u8]>, max_depth: usize) -> Self {
         let has = |bit| bits & bit != 0;
         let json = JsonLayout { sorts_keys: has(SORTED_KEYS), gap };
+        if has(SIZE) {
+            return Self::JsonSize { gap };
+        }
         if has(DIGEST) {
             return Self::Digest(json);
         }

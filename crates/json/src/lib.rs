@@ -16,6 +16,7 @@ mod print;
 mod queue;
 mod rows;
 mod segment;
+mod size;
 mod small;
 mod sort;
 mod streams;

@@ -6,6 +6,9 @@ use std::ptr;
 pub trait Memory {
     type Error;
 
+    /// Whether the bytes are only counted. Then [`Output`] uses the memory again and again, and keeps the last byte alone.
+    const COUNTS: bool = false;
+
     /// Returns all bytes.
     fn bytes(&mut self) -> &mut [u8];
 
@@ -25,8 +28,19 @@ pub(crate) struct Output<'m, M: Memory> {
     /// The start of `memory.bytes()`, as of the last `look`.
     start: *mut u8,
     capacity: usize,
+    /// The bytes of the memory that are written.
     len: usize,
+    /// The bytes before those of the memory, where the memory counts.
+    forgotten: usize,
     error: Option<M::Error>,
+}
+
+/// A place in an [`Output`], to go back to.
+#[derive(Clone, Copy)]
+pub(crate) struct Mark {
+    len: usize,
+    /// The byte before the place; 0 at the start.
+    last: u8,
 }
 
 /// The least size of memory, and the largest block that is written at once.
@@ -41,7 +55,8 @@ impl<'m, M: Memory> Output<'m, M> {
         if memory.bytes().len() < LEAST {
             memory.grow(0, LEAST)?;
         }
-        let mut output = Self { memory, start: ptr::null_mut(), capacity: 0, len: 0, error: None };
+        let start = ptr::null_mut();
+        let mut output = Self { memory, start, capacity: 0, len: 0, forgotten: 0, error: None };
         output.look();
         Ok(output)
     }
@@ -52,7 +67,7 @@ impl<'m, M: Memory> Output<'m, M> {
     }
 
     pub fn len(&self) -> usize {
-        self.len
+        if M::COUNTS { self.forgotten + self.len } else { self.len }
     }
 
     /// Returns the bytes that can be written without growing.
@@ -96,6 +111,9 @@ impl<'m, M: Memory> Output<'m, M> {
     }
 
     pub fn bytes(&mut self, bytes: &[u8]) {
+        if M::COUNTS && LEAST < bytes.len() {
+            return self.count(bytes);
+        }
         let Some(room) = self.room(bytes.len()).get_mut(..bytes.len()) else { return };
         room.copy_from_slice(bytes);
         self.advance(bytes.len());
@@ -122,41 +140,51 @@ impl<'m, M: Memory> Output<'m, M> {
         self.len = (self.len + len).min(self.capacity);
     }
 
+    /// Returns the last byte.
+    #[inline]
+    fn last(&self) -> Option<u8> {
+        let last = self.len.checked_sub(1)?;
+        // SAFETY: `last < len <= capacity`, so this is a readable byte of the memory.
+        Some(unsafe { *self.start.wrapping_add(last) })
+    }
+
     /// Replaces a comma at the end by `byte`; without a comma, appends `byte`.
     #[inline]
     pub fn close(&mut self, byte: u8) {
-        if self.len == 0 {
-            return self.byte(byte);
-        }
-        let last = self.start.wrapping_add(self.len - 1);
-        // SAFETY: `0 < len <= capacity`, so `last` is a readable byte of the memory.
-        let is_comma = unsafe { *last } == b',';
-        if !is_comma {
-            return self.byte(byte);
-        }
-        // SAFETY: `0 < len <= capacity`, so `last` is a writable byte of the memory.
-        unsafe { *last = byte };
+        self.drop_comma();
+        self.byte(byte);
     }
 
     /// Removes a comma at the end.
+    #[inline]
     pub fn drop_comma(&mut self) {
-        if self.len == 0 {
-            return;
-        }
-        // SAFETY: `0 < len <= capacity`, so this is a readable byte of the memory.
-        let last = unsafe { *self.start.wrapping_add(self.len - 1) };
-        if last == b',' {
+        if self.last() == Some(b',') {
             self.len -= 1;
         }
     }
 
-    /// Removes all but the first `len` bytes.
-    pub fn truncate(&mut self, len: usize) {
-        self.len = self.len.min(len);
+    /// Returns the place behind the last byte.
+    pub fn mark(&self) -> Mark {
+        Mark { len: self.len(), last: self.last().unwrap_or_default() }
     }
 
-    /// Replaces the bytes from `start` to `end` by `bytes`. The bytes behind them move.
+    /// Removes all bytes behind `mark`.
+    pub fn go_back(&mut self, mark: Mark) {
+        if M::COUNTS && mark.len <= self.forgotten {
+            // The byte before the mark is not in the memory any more.
+            self.forgotten = mark.len.saturating_sub(1);
+            self.len = 0;
+            if 0 < mark.len {
+                self.byte(mark.last);
+            }
+            return;
+        }
+        self.len = self.len.min(mark.len - self.forgotten);
+    }
+
+    /// Replaces the bytes from `start` to `end` by `bytes`. The bytes behind them move. Memory that counts has them no more.
     pub fn replace(&mut self, start: usize, end: usize, bytes: &[u8]) {
+        const { assert!(!M::COUNTS) };
         let behind = start + bytes.len();
         self.room(behind.saturating_sub(end));
         // `len` is below `end` only after a failure to grow.
@@ -175,6 +203,12 @@ impl<'m, M: Memory> Output<'m, M> {
     #[cold]
     #[inline(never)]
     fn make_room(&mut self, size: usize) {
+        if M::COUNTS {
+            self.forget();
+            if size <= self.left() {
+                return;
+            }
+        }
         let wanted = (self.len + size).max(self.capacity + self.capacity / 2);
         match self.memory.grow(self.len, wanted) {
             Ok(()) => self.look(),
@@ -183,5 +217,24 @@ impl<'m, M: Memory> Output<'m, M> {
                 self.len = 0;
             }
         }
+    }
+
+    /// Forgets all bytes but the last.
+    fn forget(&mut self) {
+        let Some(last) = self.last() else { return };
+        if let Some(first) = self.memory.bytes().first_mut() {
+            *first = last;
+        }
+        self.forgotten += self.len - 1;
+        self.len = 1;
+        self.look();
+    }
+
+    /// Counts `bytes` and keeps the last one.
+    fn count(&mut self, bytes: &[u8]) {
+        let Some((&last, rest)) = bytes.split_last() else { return };
+        self.forgotten += self.len + rest.len();
+        self.len = 0;
+        self.byte(last);
     }
 }

@@ -9,8 +9,10 @@ use sha2::{Digest, Sha256};
 use crate::error::TranscodeError;
 use crate::indent::indent;
 use crate::msgpack::{Floats, PackOptions, pack};
-use crate::output::Memory;
+use crate::number::wide;
+use crate::output::{Memory, Output};
 use crate::queue::{PrintedSegment, join_texts};
+use crate::size::json_size;
 use crate::sort::sort;
 use crate::tape::{Segment, Tag, Tape};
 use crate::text::Kernel;
@@ -55,6 +57,11 @@ pub enum PrintFormat<'a> {
     Json(JsonLayout<'a>),
     /// The SHA-256 of the JSON, as 64 hexadecimal digits.
     Digest(JsonLayout<'a>),
+    /// The length of the JSON in bytes, as decimal digits. The order of keys does not change it.
+    JsonSize {
+        /// The white space of one level; `None` for compact JSON.
+        gap: Option<&'a [u8]>,
+    },
     Msgpack {
         floats: Floats,
         /// The most levels of nesting.
@@ -131,6 +138,12 @@ where
             let mut json = workspace.acquire(size).map_err(TranscodeError::Stopped)?;
             let len = print_json(source, layout, size, &mut json, workspace)?;
             digest(first(&mut json, len), out.bytes(), workspace).map_err(TranscodeError::Stopped)
+        }
+        PrintFormat::JsonSize { gap } => {
+            let len = json_size(tape, gap, size, workspace)?;
+            let mut digits = Output::new(out).map_err(TranscodeError::Stopped)?;
+            digits.place(|place| wide(false, len as u64, place) - 1);
+            Ok(digits.len())
         }
         PrintFormat::Msgpack { floats, max_depth } => {
             let options = PackOptions { floats, max_depth, kernel: Kernel::best() };

@@ -12,7 +12,7 @@ use offloop_base64::{Alphabet, encode_into};
 use crate::date::{DATE, iso};
 use crate::error::TranscodeError;
 use crate::number::{NUMBER, double, half, int, single, unsigned, wide};
-use crate::output::Memory;
+use crate::output::{Mark, Memory};
 use crate::streams::Streams;
 use crate::tape::{
     ARRAY, ElementFormat, ElementKind, ElementStyle, Extra, FALSE, JsText, MAP, Malformed, NULL,
@@ -81,8 +81,8 @@ struct Transcoder<'a, 'm, M: Memory, P> {
     tape: Tape<'a>,
     writer: Writer<'m, M, P>,
     raws: Vec<Range<usize>>,
-    /// The length of the JSON and of `raws` before a part for `MessagePack` only; `None` outside such parts.
-    dropped: Option<(usize, usize)>,
+    /// The end of the JSON and the length of `raws` before a part for `MessagePack` only; `None` outside such parts.
+    dropped: Option<(Mark, usize)>,
     /// Whether the end of a container or row was the first that was written.
     closes: bool,
 }
@@ -254,7 +254,7 @@ impl<'a, 'm, M: Memory, P: FnMut() -> Result<(), M::Error>> Transcoder<'a, 'm, M
                 self.raw(self.tape.long(index)?.bytes)
             }
             Extra::OnlyMsgpack => {
-                self.dropped = Some((self.writer.out.len(), self.raws.len()));
+                self.dropped = Some((self.writer.out.mark(), self.raws.len()));
                 Ok(())
             }
             Extra::OnlyJson | Extra::Both => {
@@ -265,8 +265,8 @@ impl<'a, 'm, M: Memory, P: FnMut() -> Result<(), M::Error>> Transcoder<'a, 'm, M
     }
 
     fn drop_part(&mut self) {
-        if let Some((len, raws)) = self.dropped.take() {
-            self.writer.out.truncate(len);
+        if let Some((mark, raws)) = self.dropped.take() {
+            self.writer.out.go_back(mark);
             self.raws.truncate(raws);
         }
     }

@@ -145,6 +145,25 @@ fn a_digest_is_the_sha256_of_the_json_that_is_printed_otherwise() {
     }
 }
 
+#[test]
+fn the_size_is_the_length_of_the_json_that_is_printed_otherwise() {
+    for (layout, expected) in layouts() {
+        for size in [0, 64, 1 << 16] {
+            let format = PrintFormat::JsonSize { gap: layout.gap };
+            let (digits, _) = printed(format, false, size);
+            assert_eq!(str::from_utf8(&digits).unwrap(), expected.len().to_string());
+            let (digits, _) = printed(format, true, size);
+            assert_eq!(str::from_utf8(&digits).unwrap(), (expected.len() + 1).to_string());
+        }
+    }
+}
+
+#[test]
+fn the_size_of_compact_json_needs_one_small_block() {
+    let (_, desk) = printed(PrintFormat::JsonSize { gap: None }, false, 1 << 20);
+    assert_eq!(desk.sizes.into_inner(), [32 << 10]);
+}
+
 fn sha256_of(text: &str) -> String {
     use sha2::{Digest, Sha256};
     let digits: Vec<_> = Sha256::digest(text).iter().map(|byte| format!("{byte:02x}")).collect();
@@ -186,7 +205,8 @@ fn messagepack_is_what_pack_writes() {
 #[test]
 fn every_step_can_be_stopped() {
     for (layout, _) in layouts() {
-        for format in [PrintFormat::Json(layout), PrintFormat::Digest(layout)] {
+        let size = PrintFormat::JsonSize { gap: layout.gap };
+        for format in [PrintFormat::Json(layout), PrintFormat::Digest(layout), size] {
             let (_, desk) = printed(format, false, 0);
             let polls = usize::MAX - desk.polls_left.get();
             assert!(0 < polls, "{format:?}");
@@ -201,7 +221,78 @@ fn every_step_can_be_stopped() {
     }
 }
 
+/// A desk with less memory than asked for, so that memory that counts is used again for each word.
+struct NarrowDesk;
+
+impl Workspace for NarrowDesk {
+    type Memory = GrowingBytes;
+
+    fn acquire(&self, _size: usize) -> Result<GrowingBytes, Stopped> {
+        Ok(GrowingBytes(vec![b','; 64]))
+    }
+
+    fn poll(&self) -> Result<(), Stopped> {
+        Ok(())
+    }
+}
+
+/// Words of one value of an array, of an object's key and value, or of a part for `MessagePack` only.
+fn any_words() -> impl Strategy<Value = Vec<i32>> {
+    let part = prop::collection::vec(-9..99, 0..40).prop_map(|ints| {
+        let part = ints.into_iter().map(|int| word(Tag::Int, int));
+        [4, 5].map(|payload| word(Tag::Extra, payload)).into_iter().chain(part).collect::<Vec<_>>()
+    });
+    prop_oneof![
+        (-9..99_999).prop_map(|int| vec![word(Tag::Int, int)]),
+        (0..3).prop_map(|literal| vec![word(Tag::Literal, literal)]),
+        (0..200).prop_map(|len| vec![word(Tag::Latin1, len)]),
+        (0..200).prop_map(|len| vec![word(Tag::Utf16, len)]),
+        prop::collection::vec(any::<i32>(), 0..300).prop_map(|ints| {
+            let open = [word(Tag::Open, 0), word(Tag::Ints, ints.len() as i32)];
+            [&open[..], &ints, &[word(Tag::Close, 0)]].concat()
+        }),
+        // A Buffer.
+        (0..300).prop_map(|size| vec![word(Tag::Extra, 1), 1 << 2 | 3, size]),
+        // Base64.
+        (0..300).prop_map(|size| vec![word(Tag::Extra, 1), 1 << 2 | 1, size]),
+        Just(vec![word(Tag::Extra, 3), 0]),
+        Just(vec![word(Tag::Long, 1)]),
+        part.prop_map(|part| [part, vec![word(Tag::Extra, 6)]].concat()),
+        Just(vec![word(Tag::Open, 1), word(Tag::Close, 1)]),
+    ]
+}
+
 proptest! {
+    #[test]
+    fn the_size_is_counted_in_memory_of_any_size(
+        values in prop::collection::vec(any_words(), 0..20),
+        depth in 0..3_usize,
+        gap in prop::option::of("[ \t]{0,3}"),
+        has_newline in any::<bool>(),
+    ) {
+        let mut words = vec![word(Tag::Open, 0); depth + 1];
+        words.extend(values.concat());
+        words.extend(vec![word(Tag::Close, 0); depth + 1]);
+        let bytes = (0..20_000).map(|index| (index % 251) as u8).collect::<Vec<_>>();
+        let segments = [Segment { words: &words, bytes: &bytes, ..Segment::default() }];
+        let long = "long \u{7}".repeat(100);
+        let longs = [br#"{"z":[1, 2]}"#, long.as_bytes()].map(|bytes| JsText { bytes, is_wide: false });
+        let lexicon = Lexicon::default();
+        let tape = Tape { segments: &segments, longs: &longs, lexicon: &lexicon, has_rows: false };
+        let gap = gap.as_deref().map(str::as_bytes);
+        let config = |format| PrintConfig { format, has_newline, expected_size: 0 };
+
+        let mut out = GrowingBytes(Vec::new());
+        let json = config(PrintFormat::Json(JsonLayout { sorts_keys: false, gap }));
+        let len = print(tape, &json, &mut out, &NarrowDesk).unwrap();
+        let size = config(PrintFormat::JsonSize { gap });
+        let expected = len.to_string();
+        let len = print(tape, &size, &mut out, &NarrowDesk).unwrap();
+        prop_assert_eq!(str::from_utf8(&out.0[..len]).unwrap(), expected.as_str());
+        let len = print(tape, &size, &mut out, &Desk::new()).unwrap();
+        prop_assert_eq!(str::from_utf8(&out.0[..len]).unwrap(), expected.as_str());
+    }
+
     /// Compares with a naive twin, whose steps each have memory of their own.
     #[test]
     fn printing_is_its_steps_one_after_the_other(

@@ -10,7 +10,7 @@ mod text;
 use crate::date::{DATE, iso};
 use crate::error::TranscodeError;
 use crate::number::widened;
-use crate::output::Memory;
+use crate::output::{Mark, Memory};
 use crate::streams::Streams;
 use crate::tape::{
     ARRAY, ElementFormat, ElementKind, Extra, JsText, MAP, Malformed, OBJECT, Segment, Tag, Tape,
@@ -59,8 +59,8 @@ struct Packer<'a, 'm, M: Memory, P> {
     floats: Floats,
     writer: Writer<'m, M, P>,
     counts: ElementCounts,
-    /// The length before a part for JSON only; `None` outside such parts.
-    dropped: Option<usize>,
+    /// The end of the result before a part for JSON only; `None` outside such parts.
+    dropped: Option<Mark>,
 }
 
 impl<'a, M: Memory, P: FnMut() -> Result<(), M::Error>> Packer<'a, '_, M, P> {
@@ -165,12 +165,12 @@ impl<'a, M: Memory, P: FnMut() -> Result<(), M::Error>> Packer<'a, '_, M, P> {
                 write_text(json, &mut self.writer, self.floats)
             }
             Extra::OnlyJson => {
-                self.dropped = Some(self.writer.out.len());
+                self.dropped = Some(self.writer.out.mark());
                 Ok(())
             }
             Extra::OnlyMsgpack | Extra::Both => {
-                if let Some(len) = self.dropped.take() {
-                    self.writer.out.truncate(len);
+                if let Some(mark) = self.dropped.take() {
+                    self.writer.out.go_back(mark);
                 }
                 Ok(())
             }

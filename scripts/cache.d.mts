@@ -1,0 +1,1 @@
+export function cacheFolder(name: string): string
