@@ -9,8 +9,8 @@ import { OPEN, type Way } from './path-node.ts'
 import { NO_RULES, type CaptureRules } from './rules.ts'
 import { ROOMS, type TapeRooms } from './segment.ts'
 import type { TapeMark } from './streams.ts'
+import { PrintableTape } from './printable-tape.ts'
 import type { Vocabulary } from './vocabulary.ts'
-import { Tape } from './writer.ts'
 
 /** Depth for which the path has elements of its own from the start. Setters on `Array.prototype` do not see them. */
 const SHALLOW = 128
@@ -24,7 +24,7 @@ function blank<T>(element: T): T[] {
   return list
 }
 
-export class CaptureContext extends Tape {
+export class CaptureContext extends PrintableTape {
   readonly vocabulary: Vocabulary
   /** Rules of the present call. */
   rules: CaptureRules = NO_RULES

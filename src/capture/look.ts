@@ -42,9 +42,20 @@ export function winsWarm(value: object): boolean {
   return new Look(value).wins(0)
 }
 
+/** Characters of a small value, at least: those of a digit and a comma. */
+const SMALL_SIZE = 2
 /** Elements that stand for those of an array, and of one inside of another. */
 const ELEMENTS = 8
 const INNER_ELEMENTS = 2
+
+/**
+ * Whether the text may be longer than `maxBytes`: by the look of it, or because a container stands in the value twice, as
+ * in values that explode.
+ */
+export function mayExceed(value: object, maxBytes: number): boolean {
+  const look = new Look(value)
+  return look.isShared || maxBytes < look.size
+}
 
 class Look {
   #last: Looked
@@ -53,6 +64,10 @@ class Look {
   #left: number = tuning.mostLooked
   #savedNs = 0
   #small = 0
+  /** Whether an object was met twice. */
+  isShared = false
+  /** Estimated characters of the text. */
+  size = 0
 
   /** Looks at the value and what is in it, breadth first. */
   constructor(value: object) {
@@ -82,11 +97,15 @@ class Look {
 
   #count({ value, weight }: Looked): void {
     this.#small += weight
+    this.size += weight * SMALL_SIZE
     if (typeof value === 'string') {
+      this.size += weight * value.length
       if (tuning.longString <= value.length) this.#savedNs += weight * value.length * tuning.savedPerCharacterNs
-    } else if (typeof value === 'object' && value !== null && !isProxy(value) && !this.#seen.has(value)) {
+    } else if (typeof value === 'object' && value !== null && !isProxy(value)) {
+      const isKnown = this.#seen.has(value)
+      this.isShared ||= isKnown
       this.#seen.add(value)
-      this.#countObject(value, weight)
+      if (!isKnown) this.#countObject(value, weight)
     }
   }
 
@@ -98,6 +117,7 @@ class Look {
   }
 
   #countBytes(value: TypedArray, weight: number): void {
+    this.size += weight * lengthOf(value)
     if (prototypeOf(value) === bufferPrototype) this.#savedNs += weight * lengthOf(value) * tuning.savedPerByteNs
   }
 
@@ -109,6 +129,7 @@ class Look {
     const last = at(value, length - 1)
     if (typeof first === 'number' && typeof middle === 'number' && typeof last === 'number') {
       const areInts = (first | 0) === first && (middle | 0) === middle && (last | 0) === last
+      this.size += weight * length * SMALL_SIZE
       this.#savedNs += weight * length * (areInts ? tuning.savedPerIntNs : tuning.savedPerDoubleNs)
       return
     }

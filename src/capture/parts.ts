@@ -10,11 +10,11 @@ import { NO_RULES } from './rules.ts'
 import { tuning } from './tuning.ts'
 
 /**
- * Chooses the way of a value at a node, and leaves it in `context.way`. JSON.stringify knows plain rules only, and takes
- * no bytes.
+ * Chooses the way of a value at a node, and leaves it in `context.way`. JSON.stringify knows plain rules only, takes no
+ * bytes, and has no bound.
  */
 export function wayOf(context: CaptureContext, node: PathNode, value: object): Way {
-  const isPlain = context.rules === NO_RULES && !context.transfer
+  const isPlain = context.rules === NO_RULES && !context.transfer && context.maxBytes === Infinity
   context.way = isPlain ? node.wayOf(value) : node.learned === undefined ? OPEN : LEARNED
   return context.way
 }

@@ -24,12 +24,14 @@ import {
   copyOptions,
   readBoolean,
   readInteger,
+  readLimit,
   tableOf,
+  type Bounded,
   type BytesInput,
   type Cancellable,
 } from '../runtime/options.ts'
 
-export interface EncodeOptions extends Cancellable, BytesInput {
+export interface EncodeOptions extends Cancellable, BytesInput, Bounded {
   /** Replacer, as for JSON.stringify. A function runs on the JS thread, for every key. */
   readonly replacer?:
     | ((this: unknown, key: string, value: unknown) => unknown)
@@ -83,7 +85,7 @@ export interface EncodeLinesOptions extends Omit<EncodeOptions, 'space' | 'newli
   readonly onBadRow?: 'throw' | ((error: unknown, index: number) => void) | undefined
 }
 
-export interface MsgpackOptions extends Cancellable, BytesInput {
+export interface MsgpackOptions extends Cancellable, BytesInput, Bounded {
   /** Levels of nesting, as in EncodeOptions. @default 100 000 */
   readonly maxDepth?: number | undefined
   /** Numbers that are not integers. Integers take the smallest form, as in msgspec and msgpack-c. @default 'float64' */
@@ -96,6 +98,8 @@ export interface PrintOptions {
   readonly layout: number
   /** White space of one level; undefined for none at all. */
   readonly gap: string | undefined
+  /** Most bytes of the result. */
+  readonly maxBytes: number
   /** Levels of nesting that MessagePack may have, if fewer than the capture allowed. */
   readonly maxDepth?: number | undefined
 }
@@ -115,6 +119,7 @@ export const DEFAULT_CONFIG: EncodeConfig = {
   gap: undefined,
   newline: false,
   transfer: false,
+  maxBytes: Infinity,
 }
 
 export type OnBadRow = (error: unknown, index: number) => void
@@ -130,13 +135,14 @@ const CAPTURE = {
   maxDepth: true,
 }
 const RULE_KEYS = { ...CAPTURE, sortKeys: true }
-const ENCODER = { ...RULE_KEYS, space: true, newline: true }
+const BOUNDED_KEYS = { ...RULE_KEYS, maxBytes: true }
+const ENCODER = { ...BOUNDED_KEYS, space: true, newline: true }
 export const ENCODER_KEYS: Readonly<Record<string, unknown>> = tableOf(ENCODER)
 export const SYNC_KEYS: Readonly<Record<string, unknown>> = tableOf({ ...ENCODER, transfer: true })
 export const ENCODE_KEYS: Readonly<Record<string, unknown>> = tableOf({ ...ENCODER, transfer: true, signal: true })
 export const ROW_KEYS: Readonly<Record<string, unknown>> = tableOf(RULE_KEYS)
 export const LINES_KEYS: Readonly<Record<string, unknown>> = tableOf({
-  ...RULE_KEYS,
+  ...BOUNDED_KEYS,
   onBadRow: true,
   transfer: true,
   signal: true,
@@ -150,11 +156,15 @@ export const ENCODER_LINES_KEYS: Readonly<Record<string, unknown>> = tableOf({
   transfer: true,
   signal: true,
 })
-export const CAPTURE_KEYS: Readonly<Record<string, unknown>> = tableOf({ ...CAPTURE, transfer: true })
+export const CAPTURE_KEYS: Readonly<Record<string, unknown>> = tableOf({ ...CAPTURE, maxBytes: true, transfer: true })
 const SNAPSHOT_SIZE = { space: true, newline: true, signal: true }
 export const SNAPSHOT_SIZE_KEYS: Readonly<Record<string, unknown>> = tableOf(SNAPSHOT_SIZE)
-export const SNAPSHOT_KEYS: Readonly<Record<string, unknown>> = tableOf({ ...SNAPSHOT_SIZE, sortKeys: true })
-const MSGPACK = { floats: true, maxDepth: true, signal: true }
+export const SNAPSHOT_KEYS: Readonly<Record<string, unknown>> = tableOf({
+  ...SNAPSHOT_SIZE,
+  sortKeys: true,
+  maxBytes: true,
+})
+const MSGPACK = { floats: true, maxBytes: true, maxDepth: true, signal: true }
 export const SNAPSHOT_MSGPACK_KEYS: Readonly<Record<string, unknown>> = tableOf(MSGPACK)
 export const MSGPACK_KEYS: Readonly<Record<string, unknown>> = tableOf({ ...MSGPACK, transfer: true })
 
@@ -170,7 +180,12 @@ export function readEncodeConfig(options: Unchecked<EncodeOptions>): EncodeConfi
 export function readRowConfig(options: Unchecked<EncodeLinesOptions>): EncodeConfig {
   const sortKeys = readBoolean('options.sortKeys', options.sortKeys, false)
   const transfer = readTransfer(options.transfer)
-  return { ...DEFAULT_CONFIG, rules: readRules(options), layout: sortKeys ? Layout.SortedKeys : 0, transfer }
+  const layout = sortKeys ? Layout.SortedKeys : 0
+  return { ...DEFAULT_CONFIG, rules: readRules(options), layout, transfer, maxBytes: readMaxBytes(options.maxBytes) }
+}
+
+export function readMaxBytes(maxBytes: unknown): number {
+  return readLimit('options.maxBytes', maxBytes, 0)
 }
 
 export function readTransfer(transfer: unknown): boolean {
@@ -293,14 +308,14 @@ const FLOATS = tableOf({ float64: 0, float32: Layout.Singles })
 /** Configuration of MessagePack without options. */
 export const MSGPACK_CONFIG: EncodeConfig = { ...DEFAULT_CONFIG, rules: MSGPACK_RULES, layout: Layout.Msgpack }
 
-export function readMsgpackOptions({ floats, maxDepth }: Unchecked<MsgpackOptions>): PrintOptions {
+export function readMsgpackOptions({ floats, maxBytes, maxDepth }: Unchecked<MsgpackOptions>): PrintOptions {
   const layout = Layout.Msgpack | choose('options.floats', floats, FLOATS, 0)
-  return { layout, gap: undefined, maxDepth: readMaxDepth(maxDepth) }
+  return { layout, gap: undefined, maxBytes: readMaxBytes(maxBytes), maxDepth: readMaxDepth(maxDepth) }
 }
 
 /** Here the capture keeps to `maxDepth`, and can name the place of a value that is too deep. The printer need not. */
 export function readMsgpackConfig(options: Unchecked<MsgpackOptions>): EncodeConfig {
-  const { layout, maxDepth = MSGPACK_RULES.maxDepth } = readMsgpackOptions(options)
+  const { layout, maxBytes, maxDepth = MSGPACK_RULES.maxDepth } = readMsgpackOptions(options)
   const transfer = readTransfer(options.transfer)
-  return { ...DEFAULT_CONFIG, layout, rules: { ...MSGPACK_RULES, maxDepth }, transfer }
+  return { ...DEFAULT_CONFIG, layout, rules: { ...MSGPACK_RULES, maxDepth }, transfer, maxBytes }
 }

@@ -13,6 +13,7 @@ import {
   LINES_KEYS,
   MSGPACK_KEYS,
   readEncodeConfig,
+  readMaxBytes,
   readMsgpackConfig,
   readOnBadRow,
   readRowConfig,
@@ -147,6 +148,7 @@ export function capture(
   options: Omit<EncodeOptions, 'signal' | 'newline' | 'space' | 'sortKeys'> = {},
 ): Snapshot {
   const own = copyOptions(options, CAPTURE_KEYS)
-  const config = { ...DEFAULT_CONFIG, rules: readRules(own), transfer: readTransfer(own.transfer) }
+  const [rules, transfer, maxBytes] = [readRules(own), readTransfer(own.transfer), readMaxBytes(own.maxBytes)]
+  const config = { ...DEFAULT_CONFIG, rules, transfer, maxBytes }
   return takeSnapshot(shared, value, config)
 }

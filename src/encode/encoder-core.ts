@@ -4,23 +4,19 @@
  */
 
 import { CaptureContext } from '../capture/context.ts'
-import { textOfRoot } from '../capture/engine.ts'
 import { requestFunction } from '../capture/learning.ts'
-import { ENGINE } from '../capture/path-node.ts'
 import { takePlaces } from '../capture/places.ts'
-import type { Revived } from '../capture/raw-json.ts'
 import { captureValue } from '../capture/root.ts'
-import { NO_RULES, type CaptureRules } from '../capture/rules.ts'
 import type { EarlyPrint } from '../capture/segment-printer.ts'
 import { expectedOf, releaseSegments, type TapeRooms } from '../capture/segment.ts'
 import { AT_ONCE_NS } from '../capture/small-encoder.ts'
-import { checkSize } from '../capture/writer.ts'
+import { checkSize } from '../capture/printable-tape.ts'
 import { keepTape, type SnapshotTape } from '../capture/snapshot-tape.ts'
 import { tuning } from '../capture/tuning.ts'
 import { Vocabulary } from '../capture/vocabulary.ts'
 import { allocate, allocateNow, giveBack, resultOf, type Bytes } from '../runtime/bytes.ts'
 import { onIdle, releaseWhenIdle } from '../runtime/idle.ts'
-import { absolute, isProxy, lengthOf } from '../runtime/intrinsics.ts'
+import { absolute, lengthOf } from '../runtime/intrinsics.ts'
 import {
   encodeTape,
   encodeTapeSync,
@@ -36,8 +32,9 @@ import { DEFAULT_CONFIG, type EncodeConfig, type OnBadRow, type PrintOptions } f
 import { Lines } from './lines.ts'
 import { forEachRow, noJson, RowBuffer, RowTransfer } from './row-buffer.ts'
 import { DIGESTS, SizeGuess } from './size-guess.ts'
-import { Attention, bytesOfText, isForNow, isPlainText, stringifyUnseen } from './small.ts'
+import { RootTexts, type Unwritten } from './root-text.ts'
 import { SLAB_SIZE, SmallResults } from './small-results.ts'
+import { bytesOfText, isForNow, isPlainText } from './text-result.ts'
 
 /** Captures values onto tapes, and prints those at once or by tasks. */
 export class EncoderCore {
@@ -49,8 +46,8 @@ export class EncoderCore {
   readonly #spacedSizes = new SizeGuess()
   readonly #msgpackSizes = new SizeGuess()
   /** Values of `encode` may be large from the first on; those of `encodeSync` are small. */
-  readonly #values = new Attention(tuning.peeks, 0)
-  readonly #syncValues = new Attention(0, tuning.syncUnseen)
+  readonly #texts = new RootTexts(tuning.peeks, 0)
+  readonly #syncTexts = new RootTexts(0, tuning.syncUnseen)
   readonly #rooms: TapeRooms | undefined
 
   /** `rooms` are those of all tapes, for tests. */
@@ -59,55 +56,32 @@ export class EncoderCore {
   }
 
   encode(value: unknown, config: EncodeConfig, signal: AbortSignal | undefined): Bytes | Promise<Bytes> {
-    const text = config.rules === NO_RULES && !config.transfer ? this.#textOf(value, this.#values) : undefined
+    const text = this.#texts.of(value, config, this.#vocabulary)
     if (typeof text === 'string' && isForNow(text, config)) return bytesOfText(text, config)
-    const early = earlyOf(config, EARLY)
-    const tape =
-      typeof text === 'string'
-        ? this.#write(text, config)
-        : this.#capture(text === undefined ? value : text.value, config, signal, early)
+    const tape = this.#tapeOf(text, config, signal, earlyOf(config, EARLY))
     return this.#printAtOnce(tape, config) ?? this.#print(tape, config, signal)
   }
 
   encodeSync(value: unknown, config: EncodeConfig): Bytes {
-    const text = config.rules === NO_RULES && !config.transfer ? this.#textOf(value, this.#syncValues) : undefined
+    const text = this.#syncTexts.of(value, config, this.#vocabulary)
     if (typeof text === 'string' && isPlainText(config)) return bytesOfText(text, config)
-    const early = earlyOf(config, EARLY_SYNC)
-    const tape =
-      typeof text === 'string'
-        ? this.#write(text, config)
-        : this.#capture(text === undefined ? value : text.value, config, undefined, early)
+    const tape = this.#tapeOf(text, config, undefined, earlyOf(config, EARLY_SYNC))
     return this.#printSmall(tape, config) ?? this.#printNow(tape, config)
   }
 
-  /**
-   * Returns the text of JSON.stringify; undefined where a walk has to capture the value; a `Revived` where it has to
-   * capture another one instead.
-   */
-  #textOf(value: unknown, attention: Attention): string | Revived | undefined {
-    if (attention.isDue || typeof value === 'string') return this.#textOfSeen(value, attention)
-    const text = stringifyUnseen(value)
-    if (typeof text === 'string') attention.note(text.length)
-    return text
-  }
-
-  #textOfSeen(value: unknown, attention: Attention): string | Revived | undefined {
-    if (typeof value !== 'object' || value === null || isProxy(value)) return undefined
-    const node = this.#vocabulary.rootOf(value)
-    if (node.wayOf(value) !== ENGINE) {
-      attention.note(tuning.smallText)
-      return undefined
-    }
-    const text = textOfRoot(node, value)
-    if (text === undefined) throw noJson('the value')
-    this.#vocabulary.learnFrom(node, value)
-    if (typeof text === 'string') attention.note(text.length)
-    return text
+  #tapeOf(
+    text: string | Unwritten,
+    config: EncodeConfig,
+    signal: AbortSignal | undefined,
+    early: EarlyPrint | undefined,
+  ): CaptureContext {
+    return typeof text === 'string' ? this.#write(text, config) : this.#capture(text.value, config, signal, early)
   }
 
   /** Writes the text of a whole value to a tape. */
-  #write(text: string, { newline }: EncodeConfig): CaptureContext {
+  #write(text: string, { newline, maxBytes }: EncodeConfig): CaptureContext {
     const tape = this.#take()
+    tape.maxBytes = maxBytes
     tape.json(text, 0, text.length)
     if (newline) tape.row()
     return tape
@@ -185,7 +159,7 @@ export class EncoderCore {
 
   #capture(
     value: unknown,
-    { rules, newline, transfer }: EncodeConfig,
+    { rules, newline, transfer, maxBytes }: EncodeConfig,
     signal?: AbortSignal,
     early?: EarlyPrint,
   ): CaptureContext {
@@ -193,6 +167,7 @@ export class EncoderCore {
     tape.rules = rules
     tape.transfer = transfer
     tape.early = early
+    tape.maxBytes = maxBytes
     try {
       if (!captureValue(tape, value)) throw noJson('the value')
       if (newline) tape.row()
@@ -302,8 +277,8 @@ export class EncoderCore {
   }
 
   /** Captures a value for a snapshot. */
-  keep(value: unknown, rules: CaptureRules, transfer: boolean): SnapshotTape {
-    const tape = this.#capture(value, { ...DEFAULT_CONFIG, rules, transfer })
+  keep(value: unknown, { rules, transfer, maxBytes }: EncodeConfig): SnapshotTape {
+    const tape = this.#capture(value, { ...DEFAULT_CONFIG, rules, transfer, maxBytes })
     try {
       return keepTape(tape)
     } finally {
@@ -315,11 +290,12 @@ export class EncoderCore {
     const { lexicon, cost = Infinity } = kept
     const expected = this.#guess(usualOf(kept, printOptions), printOptions)
     const parts = kept.parts.share()
+    const { maxBytes } = printOptions
     if (cost <= AT_ONCE_NS) {
       signal?.throwIfAborted()
-      return this.#printPartsNow(parts, lexicon, expected, printOptions)
+      return withinBound(this.#printPartsNow(parts, lexicon, expected, printOptions), maxBytes)
     }
-    return await this.#printParts(parts, lexicon, expected, printOptions, signal)
+    return withinBound(await this.#printParts(parts, lexicon, expected, printOptions, signal), maxBytes)
   }
 
   #sizesOf({ layout, gap }: PrintOptions): Pick<SizeGuess, 'predict' | 'learn'> {

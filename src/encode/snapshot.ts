@@ -8,6 +8,7 @@ import { forBoth } from '../capture/rules.ts'
 import type { SnapshotTape } from '../capture/snapshot-tape.ts'
 import { OffloopError } from '../runtime/errors.ts'
 import {
+  readMaxBytes,
   readMsgpackOptions,
   readSpace,
   SIGNAL_KEYS,
@@ -27,7 +28,7 @@ import type { EncoderCore } from './encoder-core.ts'
 export interface Snapshot extends Disposable {
   /** Bytes held until the snapshot is disposed of. */
   readonly byteLength: number
-  json(options?: Pick<EncodeOptions, 'space' | 'newline' | 'sortKeys' | 'signal'>): Promise<Bytes>
+  json(options?: Pick<EncodeOptions, 'space' | 'newline' | 'sortKeys' | 'signal' | 'maxBytes'>): Promise<Bytes>
   /** Returns the exact length of `json()` in bytes, counted by a task; no text is made. */
   jsonSize(options?: Pick<EncodeOptions, 'space' | 'newline' | 'signal'>): Promise<number>
   msgpack(options?: Omit<MsgpackOptions, 'transfer'>): Promise<Bytes>
@@ -40,7 +41,7 @@ type SizeOptions = NonNullable<Parameters<Snapshot['jsonSize']>[0]>
 
 /** Takes a snapshot. `json()` uses `config` where a call gives no other options. */
 export function takeSnapshot(core: EncoderCore, value: unknown, config: EncodeConfig): Snapshot {
-  return new SnapshotHandle(core, core.keep(value, forBoth(config.rules), config.transfer), config)
+  return new SnapshotHandle(core, core.keep(value, { ...config, rules: forBoth(config.rules) }), config)
 }
 
 class SnapshotHandle implements Snapshot {
@@ -93,7 +94,9 @@ class SnapshotHandle implements Snapshot {
     const signal = readSignal(options.signal)
     const isSorted = readBoolean('options.sortKeys', options.sortKeys, (layout & Layout.SortedKeys) !== 0)
     const hasNewline = readBoolean('options.newline', options.newline, newline)
+    const { maxBytes } = options
     const printOptions = {
+      maxBytes: maxBytes === undefined && form === 0 ? this.#config.maxBytes : readMaxBytes(maxBytes),
       layout: form | (isSorted ? Layout.SortedKeys : 0) | (hasNewline ? Layout.Newline : 0),
       gap: options.space === undefined ? gap : readSpace(options.space),
     }

@@ -14,6 +14,12 @@ export interface Cancellable {
   readonly signal?: AbortSignal | undefined
 }
 
+/** Bounded work. */
+export interface Bounded {
+  /** Most bytes to read or to write. Beyond it the call rejects with ERR_OFFLOOP_TOO_LARGE at once; a stream is cancelled. @default Infinity */
+  readonly maxBytes?: number | undefined
+}
+
 export interface BytesInput {
   /**
    * Takes byte inputs instead of copying them: views of a whole ArrayBuffer that can be transferred, and whole results of
