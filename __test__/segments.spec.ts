@@ -17,9 +17,9 @@ import { FUZZ } from './fixtures/extent.ts'
 import { runScenario } from './fixtures/child.ts'
 import { LIMITS, Random, randomMix, randomTable, randomText, randomValue } from './fixtures/values.ts'
 
-/** A segment has room for the largest generated function, and for the characters that are joined. */
-const SMALL = { words: 4400, doubles: 4400, runs: 64, bytes: 1 << 16, rope: (1 << 17) + 4096 }
-const ROOMS: TapeRooms = { small: { ...SMALL }, large: { ...SMALL }, texts: { ...SMALL, bytes: 1 << 17 } }
+/** A segment has room for the largest generated function, the longest string, and the characters that are joined. */
+const SMALL = { words: 4400, doubles: 4400, runs: 64, bytes: 1 << 19, rope: (1 << 17) + 4096 }
+const ROOMS: TapeRooms = { small: { ...SMALL }, large: { ...SMALL }, texts: { ...SMALL, bytes: 1 << 20 } }
 
 const CONFIGS: Readonly<Record<string, EncodeConfig>> = {
   compact: DEFAULT_CONFIG,

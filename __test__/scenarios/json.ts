@@ -29,6 +29,8 @@ const MEDLEY: readonly unknown[] = [
   { text: 'x'.repeat(300_000), wide: '中'.repeat(300_000), keys: { ['k'.repeat(300)]: 1, '\ud800': '"' } },
   [Buffer.from('abc'), Buffer.alloc(300_000, 1), new Uint8Array(3), new Map([[1, 2]]), new Date(0)],
   Array.from({ length: 50_000 }, (_, index) => (index % 2 === 0 ? index : index / 3)),
+  // Printed segment by segment.
+  Array.from({ length: 1_200_000 }, (_, index) => index & 7),
   Array.from({ length: 300 }, (_, index) => ({ [`k${index}`]: index, nested: { [`n${index}`]: [`text ${index}`] } })),
   { boxed: [Object(1), Object('s'), Object(true)], proxy: new Proxy([1, { a: 2 }], {}), toJSON2: 1, n: null },
   { toJSON: (key: string) => ({ key, list: ['a', 1] }) },

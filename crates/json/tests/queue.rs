@@ -115,7 +115,9 @@ fn write(value: &Value, longs: &mut usize, steps: &mut Vec<Step>) {
         }
         Value::Array(values) => {
             steps.push(step(&[word(Tag::Open, 0)]));
-            values.iter().for_each(|value| write(value, longs, steps));
+            for value in values {
+                write(value, longs, steps);
+            }
             steps.push(step(&[word(Tag::Close, 0)]));
         }
         Value::Object(entries) => {
