@@ -8,7 +8,7 @@ import { apply, descriptorOf, isArray, isProxy, isTypedArray, keysOf, mostOf, no
 import { generateElements, generateObject } from './generate.ts'
 import type { PathNode } from './path-node.ts'
 import { HELPERS } from './resume.ts'
-import { Sketch } from './sketch.ts'
+import type { Sketch } from './sketch.ts'
 import { tuning } from './tuning.ts'
 import type { Vocabulary } from './vocabulary.ts'
 
@@ -117,9 +117,9 @@ function sample(lesson: Lesson): boolean {
 /** Samples elements from all parts of an array, without running any code of theirs. */
 function sampleElements(sketch: Sketch, value: readonly unknown[]): void {
   const { length } = value
-  const step = mostOf(1, length / SAMPLES)
+  const distance = mostOf(1, length / SAMPLES)
   let left = tuning.mostSampled
-  for (let index = 0; index < length && 0 < left; index += step) {
+  for (let index = 0; index < length && 0 < left; index += distance) {
     left -= sketch.add(descriptorOf(value, index | 0)?.value, left)
   }
 }
