@@ -18,16 +18,19 @@ import { FUZZ } from './fixtures/extent.ts'
 import { runScenario } from './fixtures/child.ts'
 import { LIMITS, Random, randomMix, randomTable, randomText, randomValue } from './fixtures/values.ts'
 
+/** A configuration under which JSON.stringify gets nothing. */
+const WALKED = { ...DEFAULT_CONFIG, rules: { ...NO_RULES, maxDepth: 1000 } }
+
 /** A segment has room for the largest generated function, the longest string, and the characters that are joined. */
 const SMALL = { words: 4400, doubles: 4400, runs: 64, bytes: 1 << 19, rope: (1 << 17) + 4096 }
 const ROOMS: TapeRooms = { small: { ...SMALL }, large: { ...SMALL }, texts: { ...SMALL, bytes: 1 << 20 } }
 
 const CONFIGS: Readonly<Record<string, EncodeConfig>> = {
-  compact: DEFAULT_CONFIG,
-  newline: { ...DEFAULT_CONFIG, newline: true },
-  sorted: { ...DEFAULT_CONFIG, layout: Layout.SortedKeys },
-  indented: { ...DEFAULT_CONFIG, gap: '  ' },
-  'sorted and indented': { ...DEFAULT_CONFIG, layout: Layout.SortedKeys, gap: '\t', newline: true },
+  compact: WALKED,
+  newline: { ...WALKED, newline: true },
+  sorted: { ...WALKED, layout: Layout.SortedKeys },
+  indented: { ...WALKED, gap: '  ' },
+  'sorted and indented': { ...WALKED, layout: Layout.SortedKeys, gap: '\t', newline: true },
 }
 
 /** Segments that printers got. */
@@ -110,7 +113,7 @@ test.serial('plain values are as JSON.stringify has them', async (t) => {
       JSON.stringify([randomTable(random, LIMITS), random.list(20_000, () => ({ a: [] }))]),
     )
     const expected = Buffer.from(JSON.stringify(value))
-    same(t, await core.encode(value, DEFAULT_CONFIG, undefined), expected, `seed ${seed}`)
+    same(t, await core.encode(value, WALKED, undefined), expected, `seed ${seed}`)
   }
 })
 
@@ -127,17 +130,15 @@ test.serial('rows are the same, of arrays, iterators and streams', async (t) => 
     }
   }
   for (const list of [rows, rows.values(), stream()]) {
-    const lines = await addedBy(() => core.encodeLines(list, DEFAULT_CONFIG, undefined, undefined))
+    const lines = await addedBy(() => core.encodeLines(list, WALKED, undefined, undefined))
     same(t, lines, expected, 'the rows')
     t.true(3 < added)
   }
-  const sorted = { ...DEFAULT_CONFIG, layout: Layout.SortedKeys }
+  const sorted = { ...WALKED, layout: Layout.SortedKeys }
   same(t, await core.encodeLines(rows, sorted, undefined, undefined), expected, 'keys are in order')
   // A bad row leaves the tape.
   const bad: unknown[] = []
-  const some = await addedBy(() =>
-    core.encodeLines([...rows, 1n], DEFAULT_CONFIG, (error) => bad.push(error), undefined),
-  )
+  const some = await addedBy(() => core.encodeLines([...rows, 1n], WALKED, (error) => bad.push(error), undefined))
   same(t, some, expected, 'the good rows')
   t.deepEqual([bad.length, added], [1, 0])
 })
@@ -152,12 +153,12 @@ test.serial('bytes that are taken wait for the end of the capture', async (t) =>
   const shared = Buffer.alloc(80_000, 7)
   value.push(shared, { again: shared })
   const expected = Buffer.from(JSON.stringify(value))
-  const bytes = await addedBy(() => core.encode(value, { ...DEFAULT_CONFIG, transfer: true }, undefined))
+  const bytes = await addedBy(() => core.encode(value, { ...WALKED, transfer: true }, undefined))
   same(t, bytes, expected, 'the bytes')
   t.true(6 < added)
   t.is(shared.length, 0, 'they were taken')
   const refused = [...make(), 1n]
-  await t.throwsAsync(async () => core.encode(refused, { ...DEFAULT_CONFIG, transfer: true }, undefined), {
+  await t.throwsAsync(async () => core.encode(refused, { ...WALKED, transfer: true }, undefined), {
     instanceOf: TypeError,
   })
   t.true(refused[0] instanceof Buffer && refused[0].length === 70_000, 'nothing was taken')
@@ -176,14 +177,11 @@ test.serial('a value whose code throws leaves no trace in the next one', async (
   }
   for (let round = 0; round < 20; round += 1) {
     // Tasks print the numbers still.
-    t.is(await outcomeOf(() => core.encode([numbers, throwing], DEFAULT_CONFIG, undefined)), String(reason))
-    const [first, second] = [
-      core.encode(texts, DEFAULT_CONFIG, undefined),
-      core.encode(texts, DEFAULT_CONFIG, undefined),
-    ]
-    t.throws(() => core.encode([numbers, throwing], DEFAULT_CONFIG, undefined), { is: reason })
-    t.throws(() => core.encodeSync([numbers, throwing], DEFAULT_CONFIG), { is: reason })
-    same(t, core.encodeSync(texts, DEFAULT_CONFIG), expected, 'at once')
+    t.is(await outcomeOf(() => core.encode([numbers, throwing], WALKED, undefined)), String(reason))
+    const [first, second] = [core.encode(texts, WALKED, undefined), core.encode(texts, WALKED, undefined)]
+    t.throws(() => core.encode([numbers, throwing], WALKED, undefined), { is: reason })
+    t.throws(() => core.encodeSync([numbers, throwing], WALKED), { is: reason })
+    same(t, core.encodeSync(texts, WALKED), expected, 'at once')
     same(t, await first, expected, 'the first')
     same(t, await second, expected, 'the second')
   }
@@ -195,12 +193,12 @@ test.serial('a value whose code encodes others is printed as it is', async (t) =
   const inner: Promise<Bytes>[] = []
   const value = Array.from({ length: 6 }, () => ({
     toJSON(): unknown {
-      inner.push(Promise.resolve(core.encode(numbers, DEFAULT_CONFIG, undefined)))
-      return [core.encodeSync(numbers, DEFAULT_CONFIG).length, numbers]
+      inner.push(Promise.resolve(core.encode(numbers, WALKED, undefined)))
+      return [core.encodeSync(numbers, WALKED).length, numbers]
     },
   }))
   const text = JSON.stringify(numbers)
-  const bytes = await core.encode(value, DEFAULT_CONFIG, undefined)
+  const bytes = await core.encode(value, WALKED, undefined)
   t.is(bytes.toString(), `[${value.map(() => `[${text.length},${text}]`).join(',')}]`)
   for (const each of await Promise.all(inner)) t.is(each.toString(), text)
 })
@@ -211,8 +209,8 @@ test.serial('an aborted call rejects with the reason at once, and the next one i
   const expected = Buffer.from(JSON.stringify(numbers))
   for (let round = 0; round < 20; round += 1) {
     const controller = new AbortController()
-    const call = core.encode(numbers, DEFAULT_CONFIG, controller.signal)
-    const other = core.encode(numbers, DEFAULT_CONFIG, new AbortController().signal)
+    const call = core.encode(numbers, WALKED, controller.signal)
+    const other = core.encode(numbers, WALKED, new AbortController().signal)
     if (round % 3 === 0) await new Promise((resolve) => setImmediate(resolve))
     const reason = new Error('enough')
     controller.abort(reason)
@@ -222,11 +220,8 @@ test.serial('an aborted call rejects with the reason at once, and the next one i
   }
   const inside = new AbortController()
   const aborting = [numbers, { toJSON: () => inside.abort('inside') }, numbers]
-  t.is(await outcomeOf(() => core.encode(aborting, DEFAULT_CONFIG, inside.signal)), 'inside')
+  t.is(await outcomeOf(() => core.encode(aborting, WALKED, inside.signal)), 'inside')
 })
-
-/** A configuration under which JSON.stringify gets nothing. */
-const WALKED = { ...DEFAULT_CONFIG, rules: { ...NO_RULES, maxDepth: 1000 } }
 
 /** Rollouts of 80 MB of JSON, in parts. Before each part all tasks have ended, so that printers keep up. */
 function pausing(): { value: unknown; expected: number } {
@@ -294,7 +289,7 @@ test.serial('the size of what is printed is known', async (t) => {
 
 test.serial('small values are printed at the end', async (t) => {
   const value = Array.from({ length: 5000 }, (_, index) => ({ index }))
-  const bytes = await addedBy(() => new EncoderCore().encode(value, DEFAULT_CONFIG, undefined))
+  const bytes = await addedBy(() => new EncoderCore().encode(value, WALKED, undefined))
   same(t, bytes, encodeSync(value), 'the value')
   t.is(added, 0)
 })
