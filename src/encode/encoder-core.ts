@@ -12,12 +12,14 @@ import { expectedOf, releaseSegments, type TapeRooms } from '../capture/segment.
 import { AT_ONCE_NS } from '../capture/small-encoder.ts'
 import { checkSize } from '../capture/printable-tape.ts'
 import { keepTape, type SnapshotTape } from '../capture/snapshot-tape.ts'
+import { mayBeWide } from '../capture/strings.ts'
 import { tuning } from '../capture/tuning.ts'
 import { Vocabulary } from '../capture/vocabulary.ts'
 import { allocate, allocateNow, giveBack, resultOf, type Bytes } from '../runtime/bytes.ts'
 import { onIdle, releaseWhenIdle } from '../runtime/idle.ts'
 import { absolute, lengthOf } from '../runtime/intrinsics.ts'
 import {
+  check,
   encodeTape,
   encodeTapeSync,
   Layout,
@@ -25,14 +27,14 @@ import {
   takeOverflowSync,
   unwrap,
   type Lexicon,
-  type TapeParts,
+  TapeParts,
 } from '../runtime/native.ts'
 import { run } from '../runtime/pool.ts'
 import { DEFAULT_CONFIG, type EncodeConfig, type OnBadRow, type PrintOptions } from './config.ts'
 import { Lines } from './lines.ts'
 import { forEachRow, noJson, RowBuffer, RowTransfer } from './row-buffer.ts'
 import { DIGESTS, SizeGuess } from './size-guess.ts'
-import { RootTexts, type Unwritten } from './root-text.ts'
+import { RootTexts } from './root-text.ts'
 import { SLAB_SIZE, SmallResults } from './small-results.ts'
 import { bytesOfText, isForNow, isPlainText } from './text-result.ts'
 
@@ -46,7 +48,7 @@ export class EncoderCore {
   readonly #spacedSizes = new SizeGuess()
   readonly #msgpackSizes = new SizeGuess()
   /** Values of `encode` may be large from the first on; those of `encodeSync` are small. */
-  readonly #texts = new RootTexts(tuning.peeks, 0)
+  readonly #texts = new RootTexts(tuning.firstPeeks, 0)
   readonly #syncTexts = new RootTexts(0, tuning.syncUnseen)
   readonly #rooms: TapeRooms | undefined
 
@@ -57,34 +59,36 @@ export class EncoderCore {
 
   encode(value: unknown, config: EncodeConfig, signal: AbortSignal | undefined): Bytes | Promise<Bytes> {
     const text = this.#texts.of(value, config, this.#vocabulary)
-    if (typeof text === 'string' && isForNow(text, config)) return bytesOfText(text, config)
-    const tape = this.#tapeOf(text, config, signal, earlyOf(config, EARLY))
+    if (typeof text === 'string') {
+      return isForNow(text, config) ? bytesOfText(text, config) : this.#printText(text, config, signal)
+    }
+    const tape = this.#capture(text.value, config, signal, earlyOf(config, EARLY))
     return this.#printAtOnce(tape, config) ?? this.#print(tape, config, signal)
   }
 
   encodeSync(value: unknown, config: EncodeConfig): Bytes {
     const text = this.#syncTexts.of(value, config, this.#vocabulary)
-    if (typeof text === 'string' && isPlainText(config)) return bytesOfText(text, config)
-    const tape = this.#tapeOf(text, config, undefined, earlyOf(config, EARLY_SYNC))
+    if (typeof text === 'string') {
+      return isPlainText(text, config) ? bytesOfText(text, config) : this.#printTextNow(text, config)
+    }
+    const tape = this.#capture(text.value, config, undefined, earlyOf(config, EARLY_SYNC))
     return this.#printSmall(tape, config) ?? this.#printNow(tape, config)
   }
 
-  #tapeOf(
-    text: string | Unwritten,
-    config: EncodeConfig,
-    signal: AbortSignal | undefined,
-    early: EarlyPrint | undefined,
-  ): CaptureContext {
-    return typeof text === 'string' ? this.#write(text, config) : this.#capture(text.value, config, signal, early)
+  /** Makes the result of a text of JSON.stringify in a task. */
+  async #printText(text: string, config: EncodeConfig, signal: AbortSignal | undefined): Promise<Bytes> {
+    const printOptions = ofWholeText(config)
+    const expected = this.#guess(text.length, printOptions)
+    const bytes = await this.#printParts(partsOf(text), this.#vocabulary.lexicon, expected, printOptions, signal)
+    releaseWhenIdle()
+    return withinBound(bytes, config.maxBytes)
   }
 
-  /** Writes the text of a whole value to a tape. */
-  #write(text: string, { newline, maxBytes }: EncodeConfig): CaptureContext {
-    const tape = this.#take()
-    tape.maxBytes = maxBytes
-    tape.json(text, 0, text.length)
-    if (newline) tape.row()
-    return tape
+  #printTextNow(text: string, config: EncodeConfig): Bytes {
+    const printOptions = ofWholeText(config)
+    const expected = this.#guess(text.length, printOptions)
+    const bytes = this.#printPartsNow(partsOf(text), this.#vocabulary.lexicon, expected, printOptions)
+    return withinBound(bytes, config.maxBytes)
   }
 
   async encodeLines(
@@ -303,6 +307,18 @@ export class EncoderCore {
     if (isPacked(layout)) return this.#msgpackSizes
     return gap === undefined ? this.#jsonSizes : this.#spacedSizes
   }
+}
+
+/** Returns the memory of a tape that is a text of JSON.stringify, without any segment. */
+function partsOf(text: string): TapeParts {
+  const parts = new TapeParts()
+  check(parts.addText(text, mayBeWide(text)))
+  return parts
+}
+
+/** Returns how a tape without segments is printed: its newline is not on it. */
+function ofWholeText({ newline, layout, gap, maxBytes }: EncodeConfig): PrintOptions {
+  return { layout: newline ? layout | Layout.Newline : layout, gap, maxBytes }
 }
 
 /** Memory for a result. */

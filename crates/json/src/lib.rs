@@ -9,6 +9,7 @@ mod indent;
 pub mod layout;
 mod lexicon;
 mod msgpack;
+mod nesting;
 mod number;
 mod output;
 mod parts;

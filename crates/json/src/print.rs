@@ -14,7 +14,7 @@ use crate::output::{Memory, Output};
 use crate::queue::{PrintedSegment, join_texts};
 use crate::size::json_size;
 use crate::sort::sort;
-use crate::tape::{Segment, Tag, Tape};
+use crate::tape::{JsText, Segment, Tag, Tape, TextLocation};
 use crate::text::Kernel;
 use crate::transcode::{JsonExtent, transcode};
 
@@ -23,6 +23,9 @@ const PIECE: usize = 1 << 20;
 
 /// The word that ends a row.
 const ROW: [i32; 1] = [Tag::Extra as i32];
+
+/// The word of a JSON text that is a long text.
+const LONG_TEXT: i32 = (TextLocation::Long as i32) << 4 | Tag::Text as i32;
 
 /// The memory and the poll that the caller of [`print`] provides.
 pub trait Workspace {
@@ -77,12 +80,37 @@ pub struct JsonLayout<'a> {
     pub gap: Option<&'a [u8]>,
 }
 
-/// Prints `tape` to the start of `out`; returns the length.
+/// Prints `tape` to the start of `out`; returns the length. A tape without segments is the JSON text in its only long.
 ///
 /// # Errors
 /// Fails as `out` and `workspace` do, for values beyond the limits of `MessagePack`, for invalid raw JSON, and for an
 /// invalid tape.
 pub fn print<M, W>(
+    tape: Tape<'_>,
+    config: &PrintConfig<'_>,
+    out: &mut M,
+    workspace: &W,
+) -> Result<usize, TranscodeError<M::Error>>
+where
+    M: Memory,
+    W: Workspace<Memory: Memory<Error = M::Error>>,
+{
+    if let ([], [text]) = (tape.segments, tape.longs) {
+        let words = whole(*text)?;
+        let segments = [Segment { words: &words, ..Segment::default() }];
+        return print_document(Tape { segments: &segments, ..tape }, config, out, workspace);
+    }
+    print_document(tape, config, out, workspace)
+}
+
+/// Returns the words of a tape that is one long JSON text.
+fn whole<E>(text: JsText<'_>) -> Result<[i32; 4], TranscodeError<E>> {
+    let len = if text.is_wide { text.bytes.len() / 2 } else { text.bytes.len() };
+    let len = i32::try_from(len).map_err(|_| TranscodeError::TooLarge)?;
+    Ok([LONG_TEXT, 0, 0, len])
+}
+
+fn print_document<M, W>(
     tape: Tape<'_>,
     config: &PrintConfig<'_>,
     out: &mut M,

@@ -11,6 +11,7 @@ use offloop_base64::{Alphabet, encode_into};
 
 use crate::date::{DATE, iso};
 use crate::error::TranscodeError;
+use crate::nesting::{MOST_LEVELS, check_nesting};
 use crate::number::{NUMBER, double, half, int, single, unsigned, wide};
 use crate::output::{Mark, Memory};
 use crate::streams::Streams;
@@ -144,12 +145,20 @@ impl<'a, 'm, M: Memory, P: FnMut() -> Result<(), M::Error>> Transcoder<'a, 'm, M
             Tag::Ints => return self.ints(streams.ints(payload)?),
             Tag::Doubles => return self.doubles(streams.doubles(payload)?),
             Tag::Long => self.characters(self.tape.long(payload)?)?,
-            Tag::Text => self.writer.text(streams.text(payload, &self.tape)?)?,
+            Tag::Text => self.text(streams.text(payload, &self.tape)?)?,
             Tag::Date => self.date(streams.double()?),
             Tag::Extra => return self.extra(payload, streams),
         }
         self.writer.out.byte(b',');
         Ok(())
+    }
+
+    /// Writes the text of JSON.stringify. A short one cannot be too deep: each level takes two characters.
+    fn text(&mut self, text: JsText<'a>) -> WriteResult<M> {
+        if 2 * MOST_LEVELS < text.bytes.len() {
+            check_nesting(text, MOST_LEVELS).map_err(TranscodeError::TooDeep)?;
+        }
+        self.writer.text(text)
     }
 
     /// Ends a container or row.

@@ -278,7 +278,13 @@ proptest! {
         let long = "long \u{7}".repeat(100);
         let longs = [br#"{"z":[1, 2]}"#, long.as_bytes()].map(|bytes| JsText { bytes, is_wide: false });
         let lexicon = Lexicon::default();
-        let tape = Tape { segments: &segments, longs: &longs, lexicon: &lexicon, has_rows: false };
+        let tape = Tape {
+            segments: &segments,
+            longs: &longs,
+            first_long: 0,
+            lexicon: &lexicon,
+            has_rows: false,
+        };
         let gap = gap.as_deref().map(str::as_bytes);
         let config = |format| PrintConfig { format, has_newline, expected_size: 0 };
 
@@ -332,5 +338,29 @@ proptest! {
         let mut out = GrowingBytes(Vec::new());
         let len = print(tape, &config, &mut out, &Desk::new()).unwrap();
         prop_assert_eq!(&out.0[..len], expected.0);
+    }
+}
+
+#[test]
+fn a_tape_without_segments_is_its_only_long_text() {
+    let text = r#"{"a":[1,"\u00e9",2]}"#;
+    let wide = text.encode_utf16().flat_map(u16::to_le_bytes).collect::<Vec<_>>();
+    for (bytes, is_wide) in [(text.as_bytes(), false), (wide.as_slice(), true)] {
+        let longs = [JsText { bytes, is_wide }];
+        let lexicon = Lexicon::default();
+        let tape = Tape {
+            segments: &[],
+            longs: &longs,
+            first_long: 0,
+            lexicon: &lexicon,
+            has_rows: false,
+        };
+        for (has_newline, expected) in [(false, text.to_owned()), (true, format!("{text}\n"))] {
+            let format = PrintFormat::Json(JsonLayout::default());
+            let config = PrintConfig { format, has_newline, expected_size: 10 };
+            let mut out = GrowingBytes(Vec::new());
+            let len = print(tape, &config, &mut out, &Desk::new()).unwrap();
+            assert_eq!(out.0.get(..len), Some(expected.as_bytes()));
+        }
     }
 }
