@@ -65,6 +65,18 @@ test('functions that were generated for rows keep to maxDepth', async (t) => {
   }
 })
 
+test('100,000 levels fit, one more does not, whatever the engine nests', async (t) => {
+  const [fits, tooDeep] = [nested(100_000), nested(100_001)]
+  const { length } = await encode(fits)
+  t.is(encodeSync(fits).length, length)
+  t.is((await encode(fits, { newline: true, sortKeys: true })).length, length + 1)
+  await t.throwsAsync(encode(tooDeep), TOO_LARGE)
+  await t.throwsAsync(encode(tooDeep, { newline: true }), TOO_LARGE)
+  t.throws(() => encodeSync(tooDeep), TOO_LARGE)
+  await t.throwsAsync(encodeLines([1, tooDeep]), TOO_LARGE)
+  await t.throwsAsync(encodeLines([1, { tooDeep }]), TOO_LARGE)
+})
+
 test('the error says where', (t) => {
   const error = t.throws(() => encodeSync({ a: [{ 'b/~': [1] }] }, { maxDepth: 3 }), TOO_LARGE)
   t.is(Reflect.get(error ?? {}, 'pointer'), '/a/0/b~1~0')

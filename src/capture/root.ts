@@ -5,13 +5,16 @@ import type { CaptureContext } from './context.ts'
 import { textOfRoot } from './engine.ts'
 import { walk, walkCustom, walkPart } from './fast-walk.ts'
 import { wayOf } from './parts.ts'
-import { ENGINE, OPEN, type PathNode } from './path-node.ts'
+import { ENGINE, OPEN, type PathNode, type Way } from './path-node.ts'
 import { hasEnumerable } from './plain.ts'
 import { concernsAll } from './rules.ts'
 import { captureProperty } from './spec-walk.ts'
 
-/** Captures the value of a call, or a row. Returns false if JSON.stringify would return undefined. */
-export function captureValue(context: CaptureContext, value: unknown): boolean {
+/**
+ * Captures the value of a call, or a row, on the way that was chosen for it, if one was. Returns false if JSON.stringify
+ * would return undefined.
+ */
+export function captureValue(context: CaptureContext, value: unknown, chosen?: Way): boolean {
   if (concernsAll(context.rules) || hasEnumerable(objectPrototype)) {
     return captureProperty(context, { '': value }, '', value)
   }
@@ -20,7 +23,8 @@ export function captureValue(context: CaptureContext, value: unknown): boolean {
     return walk(context, '', value, vocabulary.unknown.node.element)
   }
   const node = vocabulary.rootOf(value)
-  if (wayOf(context, node, value) !== ENGINE) return captureObject(context, value, node)
+  context.way = chosen ?? wayOf(context, node, value)
+  if (context.way !== ENGINE) return captureObject(context, value, node)
   const text = textOfRoot(node, value)
   vocabulary.learnFrom(node, value)
   if (text === undefined) return false

@@ -34,7 +34,7 @@ import { DEFAULT_CONFIG, type EncodeConfig, type OnBadRow, type PrintOptions } f
 import { Lines } from './lines.ts'
 import { forEachRow, noJson, RowBuffer, RowTransfer } from './row-buffer.ts'
 import { DIGESTS, SizeGuess } from './size-guess.ts'
-import { RootTexts } from './root-text.ts'
+import { RootTexts, Unwritten } from './root-text.ts'
 import { SLAB_SIZE, SmallResults } from './small-results.ts'
 import { bytesOfText, isForNow, isPlainText } from './text-result.ts'
 
@@ -62,7 +62,7 @@ export class EncoderCore {
     if (typeof text === 'string') {
       return isForNow(text, config) ? bytesOfText(text, config) : this.#printText(text, config, signal)
     }
-    const tape = this.#capture(text.value, config, signal, earlyOf(config, EARLY))
+    const tape = this.#capture(text, config, signal, earlyOf(config, EARLY))
     return this.#printAtOnce(tape, config) ?? this.#print(tape, config, signal)
   }
 
@@ -71,7 +71,7 @@ export class EncoderCore {
     if (typeof text === 'string') {
       return isPlainText(text, config) ? bytesOfText(text, config) : this.#printTextNow(text, config)
     }
-    const tape = this.#capture(text.value, config, undefined, earlyOf(config, EARLY_SYNC))
+    const tape = this.#capture(text, config, undefined, earlyOf(config, EARLY_SYNC))
     return this.#printSmall(tape, config) ?? this.#printNow(tape, config)
   }
 
@@ -101,6 +101,7 @@ export class EncoderCore {
     try {
       tape.rules = config.rules
       tape.transfer = config.transfer
+      tape.maxBytes = config.maxBytes
       // A bad row is taken back from the tape.
       if (onBad === undefined) tape.early = earlyOf(config, EARLY_ROWS)
       const transfer = config.transfer ? new RowTransfer() : undefined
@@ -130,7 +131,7 @@ export class EncoderCore {
 
   /** Captures one value for a task that needs its bytes. */
   rowBufferOf(value: unknown, config: EncodeConfig, signal: AbortSignal | undefined): RowBuffer {
-    const tape = this.#capture(value, config, signal)
+    const tape = this.#capture(new Unwritten(value), config, signal)
     const rowBuffer = new RowBuffer(tape, config.layout, () => this.#give(tape))
     rowBuffer.size = usualOf(tape, config)
     return rowBuffer
@@ -162,7 +163,7 @@ export class EncoderCore {
   }
 
   #capture(
-    value: unknown,
+    { value, way }: Unwritten,
     { rules, newline, transfer, maxBytes }: EncodeConfig,
     signal?: AbortSignal,
     early?: EarlyPrint,
@@ -173,7 +174,7 @@ export class EncoderCore {
     tape.early = early
     tape.maxBytes = maxBytes
     try {
-      if (!captureValue(tape, value)) throw noJson('the value')
+      if (!captureValue(tape, value, way)) throw noJson('the value')
       if (newline) tape.row()
       // Code of the value may have aborted the call, which then takes nothing.
       if (transfer) signal?.throwIfAborted()
@@ -282,7 +283,7 @@ export class EncoderCore {
 
   /** Captures a value for a snapshot. */
   keep(value: unknown, { rules, transfer, maxBytes }: EncodeConfig): SnapshotTape {
-    const tape = this.#capture(value, { ...DEFAULT_CONFIG, rules, transfer, maxBytes })
+    const tape = this.#capture(new Unwritten(value), { ...DEFAULT_CONFIG, rules, transfer, maxBytes })
     try {
       return keepTape(tape)
     } finally {

@@ -7,7 +7,7 @@
 
 import { isLimit, textOfRoot } from '../capture/engine.ts'
 import { mayExceed } from '../capture/look.ts'
-import { ENGINE } from '../capture/path-node.ts'
+import { ENGINE, OPEN, type Way } from '../capture/path-node.ts'
 import { checkSize } from '../capture/printable-tape.ts'
 import { Revived, stringify } from '../capture/raw-json.ts'
 import { NO_RULES } from '../capture/rules.ts'
@@ -20,9 +20,12 @@ import { noJson } from './row-buffer.ts'
 /** What a walk captures instead of a text: the value itself, or another one in its place. */
 export class Unwritten {
   readonly value: unknown
+  /** Way of the value, if its path node has chosen one. */
+  readonly way: Way | undefined
 
-  constructor(value: unknown) {
+  constructor(value: unknown, way?: Way) {
     this.value = value
+    this.way = way
   }
 }
 
@@ -52,7 +55,7 @@ export class RootTexts {
 
   #attend(value: unknown, vocabulary: Vocabulary): string | Unwritten {
     const isSeen = 0 < this.#left && typeof value === 'object' && value !== null && !isProxy(value)
-    const text = isSeen ? textOfSeen(value, vocabulary) : textOfUnseen(value)
+    const text = isSeen ? textOfSeen(value, vocabulary) : textOfUnseen(value, vocabulary)
     this.#note(typeof text === 'string' ? text.length : tuning.smallText)
     return text
   }
@@ -68,20 +71,23 @@ export class RootTexts {
   }
 }
 
-function textOfUnseen(value: unknown): string | Unwritten {
+function textOfUnseen(value: unknown, vocabulary: Vocabulary): string | Unwritten {
   let text: string | Revived | undefined
   try {
     text = stringify(value)
   } catch (error) {
     if (!isLimit(error)) throw error
-    return new Unwritten(value)
+    const isKnown = typeof value === 'object' && value !== null && !isProxy(value)
+    if (isKnown) vocabulary.rootOf(value).open()
+    return new Unwritten(value, OPEN)
   }
   return checked(text)
 }
 
 function textOfSeen(value: object, vocabulary: Vocabulary): string | Unwritten {
   const node = vocabulary.rootOf(value)
-  if (node.wayOf(value) !== ENGINE) return new Unwritten(value)
+  const way = node.wayOf(value)
+  if (way !== ENGINE) return new Unwritten(value, way)
   const text = textOfRoot(node, value)
   vocabulary.learnFrom(node, value)
   return checked(text)
