@@ -25,25 +25,28 @@ const NO_INT = 'typeof x !== "number" || (x | 0) !== x'
 const NO_NUMBER = 'typeof x !== "number"'
 
 export function makeCopyInts(): CopyLoop<Int32Array> {
-  return make(NO_INT)
+  return compile<CopyLoop<Int32Array>>([], INTS)()
 }
 
 export function makeCopyDoubles(): CopyLoop<Float64Array> {
-  return make(NO_NUMBER)
+  return compile<CopyLoop<Float64Array>>([], DOUBLES)()
 }
 
-function make<Stream>(isOther: string): CopyLoop<Stream> {
+function sourceOf(isOther: string): string {
   const steps = Array.from({ length: TURN }, (_, step) => copyOne(isOther, step)).join('')
-  const source = `"use strict";
+  return `"use strict";
     return function copy(T, v, i, end, to, at) {
       let o = at;
       for (const last = end - ${TURN - 1}; i < last; i += ${TURN}, o += ${TURN}) { ${steps} }
       for (; i < end; i += 1, o += 1) { ${copyOne(isOther, 0)} }
       return o - at;
     };`
-  return compile<CopyLoop<Stream>>([], source)()
 }
 
 function copyOne(isOther: string, step: number): string {
   return `{ const x = v[i + ${step}]; if (${isOther}) { T.stopped = x; return o + ${step} - at; } to[o + ${step}] = x; }`
 }
+
+/** Sources of the loops, made on import. */
+const INTS = sourceOf(NO_INT)
+const DOUBLES = sourceOf(NO_NUMBER)

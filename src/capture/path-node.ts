@@ -3,10 +3,11 @@
  * go. `docs/path-nodes.md` draws it. Lives on the JS thread; the walks, the generator and learning use it.
  */
 
-import { leastOf, mostOf, newMap } from '../runtime/intrinsics.ts'
+import { leastOf, newMap } from '../runtime/intrinsics.ts'
 import type { Learned } from './generate.ts'
 import { winsCold, winsWarm } from './look.ts'
 import { NAME } from './opcodes.ts'
+import type { NumberLoops } from './runs.ts'
 import { Sketch } from './sketch.ts'
 import { tuning } from './tuning.ts'
 
@@ -61,6 +62,9 @@ export class PathNode {
   readonly keys: Map<string, PathEdge> = newMap()
   first: PathEdge | undefined = undefined
 
+  /** Loops for arrays of numbers here, once there was one. */
+  numbers: NumberLoops | undefined = undefined
+
   state: typeof UNKNOWN | Way | typeof CANDIDATE = UNKNOWN
   /** The generated function, if there is one. */
   learned: Learned | undefined = undefined
@@ -83,6 +87,7 @@ export class PathNode {
   #learnedMs = 0
   /** Milliseconds and runs of the trial. */
   #trialMs = 0
+  #runs = 0
   #wins = 0
   #givenUp = 0
   /** Values until the base way is measured again, and the distance between two such values. */
@@ -130,6 +135,12 @@ export class PathNode {
     return way
   }
 
+  /** Leaves all values to JSON.stringify, without another look. */
+  leaveToEngine(): void {
+    this.#turnTo(ENGINE)
+    this.#lookAt = Infinity
+  }
+
   /** Opens the node: values are walked from now on. */
   open(): void {
     if (this.state !== CANDIDATE && this.state !== LEARNED) this.#turnTo(OPEN)
@@ -175,13 +186,14 @@ export class PathNode {
 
   #judgeTrial(ms: number): void {
     this.#trialMs += ms
+    this.#runs += 1
     const isFaster = this.#learnedMs < this.#baseMs * tuning.provenAt
     this.#wins = isFaster ? this.#wins + 1 : 0
     if (tuning.provenRuns <= this.#wins) {
       this.state = LEARNED
       this.#distance = tuning.measureAgain
       this.#left = this.#distance
-    } else if (mostOf(this.#learnFromMs, tuning.learnFromMs) * tuning.mostTrial < this.#trialMs) this.#drop()
+    } else if (tuning.leastRuns < this.#runs && tuning.learnFromMs * tuning.mostTrial < this.#trialMs) this.#drop()
   }
 
   /** Forgets the function. The next one has to wait longer. */
@@ -229,6 +241,7 @@ export class PathNode {
     this.state = CANDIDATE
     this.#learnedMs = 0
     this.#trialMs = 0
+    this.#runs = 0
     this.#wins = 0
     this.#givenUp = 0
   }

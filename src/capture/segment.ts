@@ -18,10 +18,10 @@ export interface SegmentRoom {
 
 /** Capacity of the segment that every tape begins with. */
 const SMALL: SegmentRoom = { words: 1 << 14, doubles: 1 << 13, runs: 1 << 8, bytes: 1 << 17, rope: 1 << 18 }
-/** Capacity of later segments: 7 MB, of which only written pages become resident. */
-const LARGE: SegmentRoom = { words: 1 << 19, doubles: 1 << 18, runs: 1 << 12, bytes: 1 << 21, rope: 1 << 20 }
+/** Capacity of later segments: 1.8 MB. The longest string that gets no memory of its own takes 512 KB. */
+const LARGE: SegmentRoom = { words: 1 << 17, doubles: 1 << 16, runs: 1 << 10, bytes: 1 << 19, rope: 1 << 18 }
 /** Capacity of a segment for strings that are too long for the rope. */
-const TEXTS: SegmentRoom = { words: 1 << 16, doubles: 1 << 14, runs: 1 << 10, bytes: 6 << 20, rope: 1 << 19 }
+const TEXTS: SegmentRoom = { words: 1 << 15, doubles: 1 << 12, runs: 1 << 9, bytes: 1 << 21, rope: 1 << 18 }
 
 /** Rooms of the segments of a tape. */
 export interface TapeRooms {

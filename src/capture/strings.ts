@@ -15,6 +15,8 @@ export const SHORT_STRING: number = NODE < 22 ? 192 : NODE < 24 ? 64 : 112
 export const LONG_ROPE: number = 1 << 14
 /** Least length of a string that gets memory of its own. */
 export const LONG_STRING: number = 1 << 18
+/** Least length of a JSON text, or a key, that gets memory of its own. */
+export const LONG_TEXT: number = 1 << 14
 
 /** Whether V8 measures the UTF-8 of wide strings faster than it finds their widest character: V8 14 and later. */
 const HAS_FAST_LENGTH = 25 <= NODE

@@ -59,7 +59,8 @@ export interface Tuning {
   // ── trial of a generated function (`path-node.ts`) ──
   /** Share of the cost so far that a trial may take: the function is slow until V8 has optimised it. */
   trialShare: number
-  /** A trial ends without success when it has taken so many times what it took to begin. */
+  /** A trial ends without success after so many runs, when it has taken so many times what it took to begin. */
+  leastRuns: number
   mostTrial: number
   /** A function is used for good when it takes at most this share of the time of the way before. */
   provenAt: number
@@ -111,6 +112,7 @@ export const tuning: Tuning = {
   mostWaits: 16,
 
   trialShare: 0.5,
+  leastRuns: 8,
   mostTrial: 2,
   provenAt: 0.85,
   provenRuns: 2,

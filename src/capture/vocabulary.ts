@@ -3,17 +3,7 @@
  * on the JS thread; the walks and the generator use it.
  */
 
-import {
-  descriptorOf,
-  isArray,
-  isProxy,
-  keysOf,
-  newMap,
-  newSet,
-  objectPrototype,
-  prototypeOf,
-  stringifyJson,
-} from '../runtime/intrinsics.ts'
+import { descriptorOf, isArray, isProxy, keysOf, newMap, newSet, stringifyJson } from '../runtime/intrinsics.ts'
 import { Lexicon } from '../runtime/native.ts'
 import { ENTRY, NAME } from './opcodes.ts'
 import { PathEdge, PathNode } from './path-node.ts'
@@ -22,6 +12,9 @@ import { isLearnable } from './plain.ts'
 /** Most keys in a vocabulary. Further keys are written out each time. */
 const MOST_KEYS = 8192
 const MOST_SEEN = 1024
+/** Most keys of a whole value that are listed. V8 keeps objects of more as dictionaries, and sorts their keys. */
+const MOST_ROOT_KEYS = 1024
+const UNLISTED = 64
 /** Most kinds of whole values that have path nodes of their own. */
 const MOST_ROOTS = 64
 
@@ -36,6 +29,8 @@ export class Vocabulary {
   readonly #arrays = newMap<string, PathNode>()
   readonly #otherRoots: PathNode = new PathNode(true)
   readonly #requestFunction: RequestFunction
+  /** Whole objects that go to JSON.stringify without a look, after one of so many keys that listing them took long. */
+  #unlisted = 0
   readonly #keys = newMap<string, number>()
   /** Keys that were seen once. */
   readonly #seen = newSet<string>()
@@ -56,10 +51,24 @@ export class Vocabulary {
    * do arrays whose first elements do.
    */
   rootOf(value: object): PathNode {
-    if (!isArray(value)) return this.#root(this.#objects, firstKeyOf(value))
+    if (!isArray(value)) return this.#rootOfObject(value)
     const first: unknown = descriptorOf(value, 0)?.value
     const isRecord = typeof first === 'object' && first !== null && !isProxy(first) && !isArray(first)
-    return this.#root(this.#arrays, isRecord ? firstKeyOf(first) : typeof first)
+    return this.#root(this.#arrays, isRecord ? (keysOf(first)[0] ?? '') : typeof first)
+  }
+
+  #rootOfObject(value: object): PathNode {
+    if (0 < this.#unlisted) {
+      this.#unlisted -= 1
+      return this.#otherRoots
+    }
+    const keys = keysOf(value)
+    const { length } = keys
+    if (length <= MOST_ROOT_KEYS) return this.#root(this.#objects, keys[0] ?? '')
+    // Listing the keys of such an object takes half as long as JSON.stringify. The next objects are not looked at.
+    this.#unlisted = UNLISTED
+    this.#otherRoots.leaveToEngine()
+    return this.#otherRoots
   }
 
   #root(roots: Map<string, PathNode>, key: string): PathNode {
@@ -119,13 +128,4 @@ export class Vocabulary {
     if (!this.#keys.has(key)) this.#addWord(key)
     return this.learn(key)
   }
-}
-
-/** Returns the first key of an object, without running code of a proxy among its prototypes. */
-function firstKeyOf(value: object): string {
-  const prototype: object | null = prototypeOf(value)
-  if (prototype !== objectPrototype) return keysOf(value)[0] ?? ''
-  // oxlint-disable-next-line guard-for-in, no-unreachable-loop -- the first key is the answer, also an inherited one
-  for (const key in value) return key
-  return ''
 }

@@ -27,7 +27,7 @@ import {
 import { Places } from './places.ts'
 import type { TapeRooms } from './segment.ts'
 import { TapeStreams, type TapeMark } from './streams.ts'
-import { LONG_ROPE, LONG_STRING, mayBeWide, SHORT_STRING } from './strings.ts'
+import { LONG_ROPE, LONG_STRING, LONG_TEXT, mayBeWide, SHORT_STRING } from './strings.ts'
 
 export class Tape extends TapeStreams {
   parts: TapeParts | undefined
@@ -110,7 +110,8 @@ export class Tape extends TapeStreams {
 
   #located(tag: number, text: string): void {
     const { length } = text
-    if (LONG_STRING <= length) {
+    // A text of JSON.stringify is often all there is on the tape: a block of its own size is touched less than a segment.
+    if (LONG_TEXT <= length) {
       const index = this.#long(text)
       this.words[this.w++] = (IN_LONG << 4) | tag
       this.words[this.w++] = index

@@ -1,7 +1,18 @@
-//! Detects at run time which instruction sets the machine has. Nothing else in the repository asks the CPU.
+//! Detects at run time which instruction sets the machine has, and how many cores. Nothing else in the repository asks
+//! the CPU.
 //!
 //! Crates with kernels call it on whatever thread they run on. The standard library caches the answers, so a call costs
 //! one atomic load for each feature.
+
+use std::sync::OnceLock;
+use std::thread::available_parallelism;
+
+/// Returns how many cores are left beside one for a JS thread, at least one.
+#[must_use]
+pub fn spare_cores() -> usize {
+    static CORES: OnceLock<usize> = OnceLock::new();
+    *CORES.get_or_init(|| available_parallelism().map_or(1, |cores| cores.get().max(2) - 1))
+}
 
 /// An instruction set for which there are kernels. Later ones are faster.
 ///

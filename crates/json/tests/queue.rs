@@ -285,7 +285,7 @@ fn numbers(count: i32) -> Vec<Streams> {
 
 #[test]
 fn two_tasks_at_most_are_asked_for() {
-    let queue = Queue::default();
+    let queue = Queue::new(2);
     let job = || {
         let segment = SegmentCopy::new(numbers(1)[0].view()).unwrap();
         let mut memory = TapeMemory::default();
