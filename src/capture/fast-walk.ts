@@ -1,7 +1,7 @@
 /**
  * Captures plain data by prediction, on the JS thread: the keys of an object are usually those that followed each other
  * here before. `spec-walk.ts` takes over, from where it stands, where a value is not known to be plain. Nothing is read
- * twice, and nothing written is taken back. `capture-value.ts`, `parts.ts` and `resume.ts` call it.
+ * twice, and nothing written is taken back. `root.ts` and `resume.ts` call it.
  */
 
 import {

@@ -1,6 +1,6 @@
 /**
  * A bounded look at a value that no path node knows: whether a cold walk takes less time than JSON.stringify. It runs no
- * code of the value. Lives on the JS thread; `way.ts` calls it.
+ * code of the value. Lives on the JS thread; `path-node.ts` calls it.
  */
 
 import {

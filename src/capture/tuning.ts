@@ -74,7 +74,7 @@ export interface Tuning {
   /** Runs given up in a row after which a function is dropped. */
   mostGivenUp: number
 
-  // ── small values (`src/encode/small.ts`) ──
+  // ── small values (`src/encode/root-text.ts`) ──
   /** Length of text from which the next values are looked at. A look-up of the path node takes 25 ns. */
   smallText: number
   /** Values that `encode` looks at first, and values that are looked at after a large one. */
