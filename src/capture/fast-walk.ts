@@ -30,7 +30,7 @@ import { rawJsonBytesOf } from './raw-json.ts'
 import { captureNumbers, captureStrings, DOUBLES_ONLY, INTS_FIRST, makeLoops } from './runs.ts'
 import { captureContainer, captureExactly, enter } from './spec-walk.ts'
 import { tuning } from './tuning.ts'
-import { writeBuffer } from './typed.ts'
+import { writeBuffer } from './typed-array.ts'
 
 /**
  * Levels of nesting that the walk handles. `spec-walk.ts`, which needs none of the engine's stack, captures deeper
