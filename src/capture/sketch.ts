@@ -1,6 +1,6 @@
 /**
  * A sketch says what the values at one node look like: counts, keys, a few constants. It keeps nothing of the values
- * themselves. `fast-walk.ts` samples values on the JS thread; `generate.ts` makes code from the sketch.
+ * themselves. `learning.ts` samples values on the JS thread; `generate.ts` makes code from the sketch.
  */
 
 import {
