@@ -9,7 +9,7 @@ import test from 'ava'
 type Table = Readonly<Record<string, number>>
 
 const capture = read('../src/capture/opcodes.ts')
-const typed = read('../src/capture/typed.ts')
+const typed = read('../src/capture/typed-array.ts')
 const crate = read('../crates/json/src/tape.rs')
 
 /** Names of the crate, where capture has other ones. */

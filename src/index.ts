@@ -33,7 +33,7 @@ export {
   type RepairReport,
   type TailPolicy,
 } from './jsonl/repair.ts'
-export type { EncodeLinesOptions, EncodeOptions, MsgpackOptions } from './encode/config.ts'
+export type { EncodeLinesOptions, EncodeOptions, MsgpackOptions } from './encode/options.ts'
 export type { Snapshot } from './encode/snapshot.ts'
 export { rawJson, RawJson } from './capture/raw-json.ts'
 export { version } from './runtime/native.ts'

@@ -1,5 +1,5 @@
 /**
- * Brand checks: finds the values that the option `default` is called for. Runs on the JS thread; `spec-walk.ts` calls
+ * Brand checks: finds the values that the option `default` is called for. Runs on the JS thread; `spec-values.ts` calls
  * it.
  */
 

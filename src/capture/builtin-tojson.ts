@@ -35,25 +35,25 @@ const lengthGetter = getterOfLength()
 
 /**
  * Does what `Date.prototype.toJSON` does, and reads the same properties in the same order. Returns the time if only
- * built-ins take part; else returns undefined and leaves the answer in `tape.stopped`.
+ * built-ins take part; else returns undefined and leaves the answer in `context.stopped`.
  */
-export function dateJson(tape: CaptureContext, date: Date): number | undefined {
+export function dateJson(context: CaptureContext, date: Date): number | undefined {
   const convert: unknown = propertyOf(date, toPrimitive)
-  if (convert !== dateToPrimitive) return answerIso(tape, date, convertDate(date, convert))
+  if (convert !== dateToPrimitive) return answerIso(context, date, convertDate(date, convert))
   const valueOf: unknown = propertyOf(date, 'valueOf')
-  if (valueOf !== dateValueOf) return answerIso(tape, date, ordinaryPrimitive(date, valueOf))
+  if (valueOf !== dateValueOf) return answerIso(context, date, ordinaryPrimitive(date, valueOf))
   const time: number = apply(getTime, date, [])
   // oxlint-disable-next-line no-self-compare -- NaN alone differs from itself
   if (time !== time) return time
   const toISOString: unknown = propertyOf(date, 'toISOString')
   if (toISOString === dateToISOString) return time
-  tape.stopped = call(toISOString, date, [], 'toISOString')
+  context.stopped = call(toISOString, date, [], 'toISOString')
   return undefined
 }
 
-function answerIso(tape: CaptureContext, date: Date, primitive: unknown): undefined {
+function answerIso(context: CaptureContext, date: Date, primitive: unknown): undefined {
   const isFinite = typeof primitive !== 'number' || primitive - primitive === 0
-  tape.stopped = isFinite ? call(propertyOf(date, 'toISOString'), date, [], 'toISOString') : null
+  context.stopped = isFinite ? call(propertyOf(date, 'toISOString'), date, [], 'toISOString') : null
 }
 
 /** Does ToPrimitive with the hint "number". */

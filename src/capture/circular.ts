@@ -1,5 +1,5 @@
 /**
- * Makes the error that JSON.stringify throws for a value that contains itself. Runs on the JS thread; `spec-walk.ts`
+ * Makes the error that JSON.stringify throws for a value that contains itself. Runs on the JS thread; `open-path.ts`
  * calls it.
  */
 

@@ -1,4 +1,4 @@
-/** Compiles generated code. Runs on the JS thread; `generate.ts` and `loops.ts` call it. */
+/** Compiles generated code. Runs on the JS thread; `function-source.ts` and `loops.ts` call it. */
 
 import { compileFunction } from 'node:vm'
 

@@ -25,12 +25,13 @@ import { writeKey, writeName, writePrimitive } from './keys.ts'
 import { CLOSE_ARRAY, CLOSE_OBJECT, FALSE, NULL, OPEN_ARRAY, OPEN_OBJECT, TRUE } from './opcodes.ts'
 import { endRun, runElements, runObject, startRun, wayOf } from './parts.ts'
 import { ENGINE, LEARNED, NO_KEY, OPEN, type PathEdge, type PathNode } from './path-node.ts'
+import { enter } from './open-path.ts'
 import { isPlainPrototype } from './plain.ts'
 import { rawJsonBytesOf } from './raw-json.ts'
 import { captureNumbers, captureStrings, DOUBLES_ONLY, INTS_FIRST, makeLoops } from './runs.ts'
-import { captureContainer, captureExactly, enter } from './spec-walk.ts'
+import { captureContainer, captureExactly } from './spec-walk.ts'
 import { tuning } from './tuning.ts'
-import { writeBuffer } from './typed.ts'
+import { writeBuffer } from './typed-array.ts'
 
 /**
  * Levels of nesting that the walk handles. `spec-walk.ts`, which needs none of the engine's stack, captures deeper

@@ -9,10 +9,10 @@ import type { CaptureContext } from './context.ts'
 
 /**
  * Copies numbers from `start` to `end` into the stream, from `at` on. Returns how many it copied. An element that is
- * not such a number ends the copy and goes to `tape.stopped`.
+ * not such a number ends the copy and goes to `context.stopped`.
  */
 export type CopyLoop<Stream> = (
-  tape: CaptureContext,
+  context: CaptureContext,
   value: readonly unknown[],
   start: number,
   end: number,

@@ -4,7 +4,7 @@
  */
 
 import { leastOf, newMap } from '../runtime/intrinsics.ts'
-import type { Learned } from './generate.ts'
+import type { Learned } from './learned.ts'
 import { winsCold, winsWarm } from './look.ts'
 import { NAME } from './opcodes.ts'
 import type { NumberLoops } from './runs.ts'

@@ -8,8 +8,13 @@ import type { CaptureContext } from './context.ts'
  * Returns the error for a value that the options refuse. The value is at `name` in the container that is being
  * captured, or at `index` of the typed array there.
  */
-export function unsupported(tape: CaptureContext, name: string | number, value: unknown, index?: number): OffloopError {
-  const pointer = pointerTo(tape, name) + (index === undefined ? '' : `/${index}`)
+export function unsupported(
+  context: CaptureContext,
+  name: string | number,
+  value: unknown,
+  index?: number,
+): OffloopError {
+  const pointer = pointerTo(context, name) + (index === undefined ? '' : `/${index}`)
   const place = pointer === '' ? 'the value' : `the value at ${pointer}`
   return new OffloopError('ERR_OFFLOOP_UNSUPPORTED', `${place} is ${inspect(value)}, which is refused`, { pointer })
 }
@@ -18,9 +23,9 @@ export function unsupported(tape: CaptureContext, name: string | number, value: 
 const STEPS_NAMED = 16
 
 /** Returns the error for a container that is too deep. It is at `name` in the container that is being captured. */
-export function tooDeep(tape: CaptureContext, name: string | number): OffloopError {
-  const { names, depth, rules } = tape
-  const pointer = depth <= STEPS_NAMED ? pointerTo(tape, name) : pointerOf(names.slice(1, STEPS_NAMED + 1))
+export function tooDeep(context: CaptureContext, name: string | number): OffloopError {
+  const { names, depth, rules } = context
+  const pointer = depth <= STEPS_NAMED ? pointerTo(context, name) : pointerOf(names.slice(1, STEPS_NAMED + 1))
   const place = depth <= STEPS_NAMED ? pointer : `${pointer}/…`
   const message = `the value at ${place} is nested more than maxDepth, ${rules.maxDepth}, levels deep`
   return new OffloopError('ERR_OFFLOOP_TOO_LARGE', depth === 0 ? message.replace(' at ', '') : message, { pointer })

@@ -5,7 +5,7 @@
 
 import type { CaptureContext } from './context.ts'
 import { walk, walkAnswer, walkCustom, walkElements, walkResolved } from './fast-walk.ts'
-import type { Helpers, Spot } from './generate.ts'
+import type { Helpers, Spot } from './learned.ts'
 import { NULL } from './opcodes.ts'
 import { NO_KEY } from './path-node.ts'
 import { captureNumbers } from './runs.ts'

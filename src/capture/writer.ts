@@ -129,8 +129,8 @@ export class Tape extends TapeStreams {
   }
 
   /**
-   * Writes bytes in a form of `typed.ts`. `growth` and `packedGrowth` are the bytes of JSON and MessagePack that each
-   * usually becomes.
+   * Writes bytes in a form of `typed-array.ts`. `growth` and `packedGrowth` are the bytes of JSON and MessagePack that
+   * each usually becomes.
    */
   bytes(form: number, value: Uint8Array, growth: number, packedGrowth: number): void {
     this.room()

@@ -3,28 +3,28 @@
 import type { Bytes } from '../runtime/bytes.ts'
 import { invalidValue } from '../runtime/errors.ts'
 import {
-  BYTES_KEYS,
-  CALL_KEYS,
-  CAPTURE_KEYS,
   DEFAULT_CONFIG,
-  ENCODE_KEYS,
-  ENCODER_KEYS,
-  ENCODER_LINES_KEYS,
-  LINES_KEYS,
-  MSGPACK_KEYS,
   readEncodeConfig,
   readMaxBytes,
   readMsgpackConfig,
   readOnBadRow,
   readRowConfig,
-  readRules,
   readTransfer,
-  SYNC_KEYS,
-  type EncodeLinesOptions,
-  type EncodeOptions,
   type EncodeConfig,
-  type MsgpackOptions,
 } from './config.ts'
+import {
+  BYTES_KEYS,
+  CALL_KEYS,
+  CAPTURE_KEYS,
+  ENCODE_KEYS,
+  ENCODER_KEYS,
+  ENCODER_LINES_KEYS,
+  LINES_KEYS,
+  MSGPACK_KEYS,
+  SYNC_KEYS,
+} from './option-keys.ts'
+import type { EncodeLinesOptions, EncodeOptions, MsgpackOptions } from './options.ts'
+import { readRules } from './rule-options.ts'
 import { copyOptions, readSignal, type BytesInput, type Cancellable } from '../runtime/options.ts'
 import { EncoderCore, shared } from './encoder-core.ts'
 import { takeSnapshot, type Snapshot } from './snapshot.ts'

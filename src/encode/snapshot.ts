@@ -7,19 +7,9 @@ import type { Bytes } from '../runtime/bytes.ts'
 import { forBoth } from '../capture/rules.ts'
 import type { SnapshotTape } from '../capture/snapshot-tape.ts'
 import { OffloopError } from '../runtime/errors.ts'
-import {
-  readMaxBytes,
-  readMsgpackOptions,
-  readSpace,
-  SIGNAL_KEYS,
-  SNAPSHOT_KEYS,
-  SNAPSHOT_MSGPACK_KEYS,
-  SNAPSHOT_SIZE_KEYS,
-  type EncodeOptions,
-  type EncodeConfig,
-  type MsgpackOptions,
-  type PrintOptions,
-} from './config.ts'
+import { readMaxBytes, readMsgpackOptions, readSpace, type EncodeConfig, type PrintOptions } from './config.ts'
+import { SIGNAL_KEYS, SNAPSHOT_KEYS, SNAPSHOT_MSGPACK_KEYS, SNAPSHOT_SIZE_KEYS } from './option-keys.ts'
+import type { EncodeOptions, MsgpackOptions } from './options.ts'
 import { toNumber, toUtf8 } from '../runtime/intrinsics.ts'
 import { Layout } from '../runtime/native.ts'
 import { copyOptions, readBoolean, readSignal, withoutPrototype, type Cancellable } from '../runtime/options.ts'

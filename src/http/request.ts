@@ -2,7 +2,9 @@
 
 import { promisify } from 'node:util'
 import * as zlib from 'node:zlib'
-import { readEncodeConfig, SYNC_KEYS, type EncodeOptions } from '../encode/config.ts'
+import { readEncodeConfig } from '../encode/config.ts'
+import { SYNC_KEYS } from '../encode/option-keys.ts'
+import type { EncodeOptions } from '../encode/options.ts'
 import { shared } from '../encode/encoder-core.ts'
 import { allocateNow, checkBytes, utf8Of, type Bytes } from '../runtime/bytes.ts'
 import { invalidType, invalidValue } from '../runtime/errors.ts'

@@ -4,14 +4,9 @@ import { Writable } from 'node:stream'
 import { clearTimeout, setTimeout } from 'node:timers'
 import { callbackify } from 'node:util'
 import { OffloopError } from '../runtime/errors.ts'
-import {
-  BYTES_KEYS,
-  readRowConfig,
-  readTransfer,
-  ROW_KEYS,
-  type EncodeOptions,
-  type EncodeConfig,
-} from '../encode/config.ts'
+import { readRowConfig, readTransfer, type EncodeConfig } from '../encode/config.ts'
+import { BYTES_KEYS, ROW_KEYS } from '../encode/option-keys.ts'
+import type { EncodeOptions } from '../encode/options.ts'
 import { closeLogFile, errorOf, LogFile, openLogFile, unwrap, type OpenLogInput } from '../runtime/native.ts'
 import {
   choose,

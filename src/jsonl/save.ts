@@ -2,16 +2,9 @@
 
 import { checkBytes, gatherBytes } from '../runtime/bytes.ts'
 import { invalidValue } from '../runtime/errors.ts'
-import {
-  ENCODER_KEYS,
-  MSGPACK_CONFIG,
-  readEncodeConfig,
-  readRowConfig,
-  readTransfer,
-  ROW_KEYS,
-  type EncodeOptions,
-  type EncodeConfig,
-} from '../encode/config.ts'
+import { MSGPACK_CONFIG, readEncodeConfig, readRowConfig, readTransfer, type EncodeConfig } from '../encode/config.ts'
+import { ENCODER_KEYS, ROW_KEYS } from '../encode/option-keys.ts'
+import type { EncodeOptions } from '../encode/options.ts'
 import { dropSaved, saveBytes, SavedFile, saveTape, unwrap, type SaveTapeInput } from '../runtime/native.ts'
 import {
   choose,

@@ -2,7 +2,9 @@
 
 import type { Bytes } from '../runtime/bytes.ts'
 import { invalidType } from '../runtime/errors.ts'
-import { DEFAULT_CONFIG, readRowConfig, ROW_KEYS, type EncodeOptions, type EncodeConfig } from '../encode/config.ts'
+import { DEFAULT_CONFIG, readRowConfig, type EncodeConfig } from '../encode/config.ts'
+import { ROW_KEYS } from '../encode/option-keys.ts'
+import type { EncodeOptions } from '../encode/options.ts'
 import { isArray, leastOf } from '../runtime/intrinsics.ts'
 import { copyOptions, MAX_DELAY_MS, readInteger, readListener, tableOf } from '../runtime/options.ts'
 import { EncoderCore } from '../encode/encoder-core.ts'

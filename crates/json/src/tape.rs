@@ -176,7 +176,7 @@ impl ElementFormat {
     }
 }
 
-/// The type of the elements of a typed array. `src/capture/typed.ts` has an equal table.
+/// The type of the elements of a typed array. `src/capture/typed-array.ts` has an equal table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ElementKind {
     Int8,

@@ -41,8 +41,8 @@ const BIGINTS = 9
 const CLAMPED = 11
 
 /** Writes bytes in the form that `Buffer.prototype.toJSON` gives them. */
-export function writeBuffer(tape: CaptureContext, value: Uint8Array): void {
-  tape.bytes(BUFFER, value, BUFFER_GROWTH, 1)
+export function writeBuffer(context: CaptureContext, value: Uint8Array): void {
+  context.bytes(BUFFER, value, BUFFER_GROWTH, 1)
 }
 
 /** Whether the elements are bigints. */
@@ -52,33 +52,33 @@ export function hasBigints(value: TypedArray): boolean {
 }
 
 /** Writes a typed array at `name` of the present container. Its key is written already. */
-export function writeTypedArray(tape: CaptureContext, name: string | number, value: TypedArray): void {
-  const { rules } = tape
+export function writeTypedArray(context: CaptureContext, name: string | number, value: TypedArray): void {
+  const { rules } = context
   const kind = KINDS[kindOf(value)] ?? BIGINTS
   const areBigints = hasBigints(value)
   let form = rules.typedArrays === 'base64' ? AS_BASE64 : AS_NUMBERS
   if (form === AS_NUMBERS) {
-    if (areBigints && 0 < lengthOf(value)) checkBigints(tape)
+    if (areBigints && 0 < lengthOf(value)) checkBigints(context)
     if (areBigints && rules.bigint === 'string') form = AS_STRINGS
-    if (rules.isFinite && FLOATS <= kind && kind < BIGINTS) refuseNonFinite(tape, name, value)
+    if (rules.isFinite && FLOATS <= kind && kind < BIGINTS) refuseNonFinite(context, name, value)
   }
   const growth = form === AS_BASE64 ? BASE64_GROWTH : (GROWTHS[kind] ?? 1)
-  tape.bytes((kind << 2) | form, bytesOf(value), growth, PACKED_GROWTHS[kind] ?? 1)
+  context.bytes((kind << 2) | form, bytesOf(value), growth, PACKED_GROWTHS[kind] ?? 1)
 }
 
-function refuseNonFinite(tape: CaptureContext, name: string | number, value: TypedArray): void {
+function refuseNonFinite(context: CaptureContext, name: string | number, value: TypedArray): void {
   const length = lengthOf(value)
   for (let index = 0; index < length; index += 1) {
     const number = Number(value[index])
-    if (number - number !== 0) throw unsupported(tape, name, number, index)
+    if (number - number !== 0) throw unsupported(context, name, number, index)
   }
 }
 
 /** Throws the error of JSON.stringify for bigints, unless the rules allow them; or keeps it until JSON is asked for. */
-export function checkBigints(tape: CaptureContext): void {
-  const { bigint, target } = tape.rules
+export function checkBigints(context: CaptureContext): void {
+  const { bigint, target } = context.rules
   if (bigint !== 'throw' || target === 'msgpack') return
   const error = new TypeError('Do not know how to serialize a BigInt')
-  if (target === 'json' && !tape.isPart) throw error
-  tape.jsonError ??= error
+  if (target === 'json' && !context.isPart) throw error
+  context.jsonError ??= error
 }
