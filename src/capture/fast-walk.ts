@@ -4,20 +4,7 @@
  * twice, and nothing written is taken back. `root.ts` and `resume.ts` call it.
  */
 
-import {
-  apply,
-  descriptorOf,
-  isArray,
-  isBoxed,
-  isDate,
-  isMap,
-  isProxy,
-  isRawJson,
-  isTypedArray,
-  objectPrototype,
-  prototypeOf,
-  toText,
-} from '../runtime/intrinsics.ts'
+import { apply, descriptorOf, isArray, isDate, isProxy, toText } from '../runtime/intrinsics.ts'
 import { bufferToJSON, dateJson, dateToJSON, isPlainBuffer, isTwofold, isUntouched } from './builtin-tojson.ts'
 import type { CaptureContext } from './context.ts'
 import { textWithin } from './engine.ts'
@@ -26,9 +13,9 @@ import { CLOSE_ARRAY, CLOSE_OBJECT, FALSE, NULL, OPEN_ARRAY, OPEN_OBJECT, TRUE }
 import { endRun, runElements, runObject, startRun, wayOf } from './parts.ts'
 import { ENGINE, LEARNED, NO_KEY, OPEN, type PathEdge, type PathNode } from './path-node.ts'
 import { enter } from './open-path.ts'
-import { isPlainPrototype } from './plain.ts'
+import { isPlain, mispredicted } from './prediction.ts'
 import { rawJsonBytesOf } from './raw-json.ts'
-import { captureNumbers, captureStrings, DOUBLES_ONLY, INTS_FIRST, makeLoops } from './runs.ts'
+import { captureNumbers, captureRun, makeLoops } from './runs.ts'
 import { captureContainer, captureExactly } from './spec-walk.ts'
 import { tuning } from './tuning.ts'
 import { writeBuffer } from './typed-array.ts'
@@ -40,8 +27,6 @@ import { writeBuffer } from './typed-array.ts'
 const DEEPEST = 100
 /** Least length at which an array of numbers or strings is captured as a run. */
 const RUN = 4
-/** Most keys that a path node keeps. An object with more is not a record: learning starts again. */
-const MOST_AT_NODE = 256
 
 /** Captures any value. Its key is written only if the value has JSON. */
 export function walk(context: CaptureContext, name: string | number, value: unknown, edge: PathEdge): boolean {
@@ -163,16 +148,6 @@ export function walkContainer(context: CaptureContext, name: string | number, va
   return true
 }
 
-/** Whether `for…in` lists exactly the keys of the value, and it is not a boxed primitive. */
-function isPlain({ rules }: CaptureContext, value: object): boolean {
-  if (isBoxed(value)) return false
-  const prototype = prototypeOf(value)
-  if (prototype === objectPrototype) return true
-  if (rules.target !== 'json' && isMap(value)) return false
-  if (isRawJson(value) || isTypedArray(value) || rawJsonBytesOf(value) !== undefined) return false
-  return prototype === null || isPlainPrototype(prototype)
-}
-
 /** Captures an object that `isPlain`. */
 function walkKeys(
   context: CaptureContext,
@@ -224,25 +199,6 @@ function walkKeys(
   }
   context.literal(CLOSE_OBJECT)
   context.depth -= 1
-}
-
-/** Returns the edge of a key that was not predicted. */
-function mispredicted(
-  { vocabulary }: CaptureContext,
-  node: PathNode,
-  previous: PathEdge | undefined,
-  name: string,
-): PathEdge {
-  let edge = node.keys.get(name)
-  if (edge === undefined) {
-    edge = vocabulary.learn(name)
-    if (edge.isUnknown) return edge
-    if (node.keys.size === MOST_AT_NODE) node.keys.clear()
-    node.keys.set(name, edge)
-  }
-  if (previous === undefined) node.first = edge
-  else if (!previous.isUnknown) previous.next = edge
-  return edge
 }
 
 /** Captures an array, its first elements by a generated function if there is one. */
@@ -300,15 +256,4 @@ export function walkElements(context: CaptureContext, value: readonly unknown[],
     if (!walk(context, index, context.takeStopped(), node.element)) context.literal(NULL)
     index += 1
   }
-}
-
-/** Captures a run of values like `first`, from `context.at` on. */
-function captureRun(
-  context: CaptureContext,
-  value: readonly unknown[],
-  length: number,
-  first: string | number,
-): number {
-  if (typeof first === 'string') return captureStrings(context, value, length)
-  return captureNumbers(context, value, length, (first | 0) === first ? INTS_FIRST : DOUBLES_ONLY)
 }

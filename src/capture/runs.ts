@@ -16,12 +16,23 @@ export interface NumberLoops {
 
 /** Loops of the walk, for arrays that begin with an integer, and for others. */
 const WALK = { ints: makeCopyInts(), doubles: makeCopyDoubles() }
-export const INTS_FIRST: NumberLoops = { ...WALK, areInts: true }
-export const DOUBLES_ONLY: NumberLoops = { ...WALK, areInts: false }
+const INTS_FIRST: NumberLoops = { ...WALK, areInts: true }
+const DOUBLES_ONLY: NumberLoops = { ...WALK, areInts: false }
 
 /** Makes loops for arrays at one place, which see no others. */
 export function makeLoops(areInts: boolean): NumberLoops {
   return { ints: makeCopyInts(), doubles: makeCopyDoubles(), areInts }
+}
+
+/** Captures a run of values like `first`, from `context.at` on. */
+export function captureRun(
+  context: CaptureContext,
+  value: readonly unknown[],
+  length: number,
+  first: string | number,
+): number {
+  if (typeof first === 'string') return captureStrings(context, value, length)
+  return captureNumbers(context, value, length, (first | 0) === first ? INTS_FIRST : DOUBLES_ONLY)
 }
 
 /**
