@@ -298,13 +298,26 @@ test('an ancestor met again is the text given', async (t) => {
     inner.push(root, inner)
     return root
   }
-  for (const make of [self, many, deep]) {
+  // The first branch is deep; the second one is circular from a place above the depth that the first one reached.
+  const twice = (): unknown => {
+    const circle: unknown[] = []
+    circle.push(nest(40, circle))
+    return [nest(90, 1), nest(25, circle)]
+  }
+  for (const make of [self, many, deep, twice]) {
     await compare(t, make, {})
     await compare(t, make, { circular: { text: '[Circular]' } })
     await compare(t, make, { circular: { text: '"\n中' }, sortKeys: true, space: 1 })
     await compare(t, make, { circular: { text: '' }, nonFinite: 'throw' })
   }
 })
+
+/** Returns arrays around a value, one inside of the other. */
+function nest(depth: number, inner: unknown): unknown {
+  let value = inner
+  for (let level = 0; level < depth; level += 1) value = [value]
+  return value
+}
 
 class Point {
   readonly x = 1

@@ -14,15 +14,7 @@ export {
   type RoutedExperts,
 } from './experts/experts.ts'
 export { OffloopError, type ErrorCode } from './runtime/errors.ts'
-export {
-  capture,
-  createEncoder,
-  encode,
-  encodeLines,
-  encodeMsgpack,
-  encodeSync,
-  type Encoder,
-} from './encode/encode.ts'
+export { capture, createEncoder, encode, encodeLines, encodeMsgpack, encodeSync, type Encoder } from './encode/index.ts'
 export type { Durability } from './jsonl/durability.ts'
 export { openJsonl, type JsonlFile, type JsonlOptions } from './jsonl/log.ts'
 export {

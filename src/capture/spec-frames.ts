@@ -42,6 +42,7 @@ export abstract class SpecFrames extends SpecValues {
   /** Edge of values whose key is written, or that have none. */
   readonly bare: PathEdge
   #frame: OpenValue | undefined
+  /** Ancestors, once the walk was deep. */
   #deep: DeepPath | undefined
 
   constructor(context: CaptureContext) {
@@ -161,7 +162,8 @@ export abstract class SpecFrames extends SpecValues {
   /** Puts a container on the path as `enter` does. */
   #enter(name: string | number, value: object): boolean {
     const { context } = this
-    if (context.depth < DEEP_FROM) return enter(context, name, value)
+    if (this.#deep === undefined && context.depth < DEEP_FROM) return enter(context, name, value)
+    // From here on it must know every container, those of less depth too.
     this.#deep ??= new DeepPath(context)
     return this.#deep.enter(name, value)
   }

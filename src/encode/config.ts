@@ -1,5 +1,5 @@
 /**
- * The configuration that the options of a call come to. Read once a call, on the JS thread; `encode.ts`, snapshots, logs,
+ * The configuration that the options of a call come to. Read once a call, on the JS thread; `index.ts`, snapshots, logs,
  * batchers and saves call it.
  */
 

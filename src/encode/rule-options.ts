@@ -1,4 +1,4 @@
-/** Reads the options that become capture rules, once a call, on the JS thread. `config.ts` and `encode.ts` call it. */
+/** Reads the options that become capture rules, once a call, on the JS thread. `config.ts` and `index.ts` call it. */
 
 import { arePlain, NO_RULES, type Replace, type CaptureRules } from '../capture/rules.ts'
 import { invalidType } from '../runtime/errors.ts'

@@ -13,7 +13,7 @@ import type { EncodeOptions, MsgpackOptions } from './options.ts'
 import { toNumber, toUtf8 } from '../runtime/intrinsics.ts'
 import { Layout } from '../runtime/native.ts'
 import { copyOptions, readBoolean, readSignal, withoutPrototype, type Cancellable } from '../runtime/options.ts'
-import type { EncoderCore } from './encoder-core.ts'
+import type { EncoderCore } from './encoder.ts'
 
 export interface Snapshot extends Disposable {
   /** Bytes held until the snapshot is disposed of. */

@@ -19,7 +19,7 @@ import {
   type BytesInput,
 } from '../runtime/options.ts'
 import { run } from '../runtime/pool.ts'
-import { EncoderCore } from '../encode/encoder-core.ts'
+import { EncoderCore } from '../encode/encoder.ts'
 import { Queue } from '../runtime/queue.ts'
 import { forEachRow, RowTransfer } from '../encode/row-buffer.ts'
 import { MOST_MODE, readDurability, type Durability } from './durability.ts'

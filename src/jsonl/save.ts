@@ -17,7 +17,7 @@ import {
   type Cancellable,
 } from '../runtime/options.ts'
 import { run } from '../runtime/pool.ts'
-import { EncoderCore, shared } from '../encode/encoder-core.ts'
+import { EncoderCore, shared } from '../encode/encoder.ts'
 import { forEachRow, RowTransfer, type ForEachOptions, type RowBuffer } from '../encode/row-buffer.ts'
 import { MOST_MODE, readDurability, type Durability } from './durability.ts'
 import { readPath } from './path.ts'

@@ -26,7 +26,7 @@ import {
 import type { EncodeLinesOptions, EncodeOptions, MsgpackOptions } from './options.ts'
 import { readRules } from './rule-options.ts'
 import { copyOptions, readSignal, type BytesInput, type Cancellable } from '../runtime/options.ts'
-import { EncoderCore, shared } from './encoder-core.ts'
+import { EncoderCore, shared } from './encoder.ts'
 import { takeSnapshot, type Snapshot } from './snapshot.ts'
 
 /** An encoder that learns the shapes of one call site. `encode` and `encodeLines` share one; every log has its own. */
