@@ -1,6 +1,6 @@
 /**
  * Generates functions for path nodes that have cost enough, when the event loop is idle: in slices of about a
- * millisecond, outside of calls. Runs on the JS thread; `encoder-core.ts` passes `requestFunction` to its vocabularies.
+ * millisecond, outside of calls. Runs on the JS thread; `encoder.ts` passes `requestFunction` to its vocabularies.
  */
 
 import { setTimeout } from 'node:timers'

@@ -1,5 +1,5 @@
 /**
- * The texts that JSON.stringify makes of whole values, on the JS thread. `encoder-core.ts` calls it.
+ * The texts that JSON.stringify makes of whole values, on the JS thread. `encoder.ts` calls it.
  *
  * JSON.stringify takes 50–160 ns for a small object, so not even a look at the value is free: while results are small,
  * values go to JSON.stringify unseen. A large result draws attention to the next values.

@@ -1,4 +1,4 @@
-/** Results of texts that JSON.stringify made, at once on the JS thread. `encoder-core.ts` calls it. */
+/** Results of texts that JSON.stringify made, at once on the JS thread. `encoder.ts` calls it. */
 
 import { checkSize } from '../capture/printable-tape.ts'
 import { NODE } from '../capture/strings.ts'
