@@ -340,7 +340,7 @@ test('jsonSize rejects as json does', async (t) => {
   const { length } = await large.json()
   let stopped = 0
   // On a busy machine a task may end before its signal is raised.
-  for (let attempt = 0; attempt < 50 && stopped === 0; attempt += 1) {
+  for (let round = 0; round < 50 && stopped === 0; round += 1) {
     const controller = new AbortController()
     const { signal } = controller
     const calls = [large.jsonSize({ signal }), large.jsonSize({ signal, space: 1 })]

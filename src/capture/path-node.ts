@@ -152,16 +152,16 @@ export class PathNode {
     return this.#lastLength === 0 || tuning.timedText <= this.#lastLength || this.state === CANDIDATE
   }
 
-  /** Whether the next run of an object's function is timed. Those of arrays always are. */
+  /** Whether the next run of an object's function is timed. */
   get isRunTimed(): boolean {
-    return tuning.timedText <= this.#lastLength || this.state === CANDIDATE
+    return this.#lastLength !== 0 && this.isTimed
   }
 
   /** Counts characters that JSON.stringify made of a value here. They stand for its cost where that is not measured. */
   addText(length: number, isTimed: boolean): void {
     this.#lastLength = length
     this.#seen += length
-    if (!isTimed) this.#costMs += length * MS_PER_CHARACTER
+    if (!isTimed) this.#costMs += length * tuning.msPerCharacter
   }
 
   /** Counts what a value of so many elements has cost by the base way. */
@@ -253,9 +253,6 @@ export class PathNode {
     this.#left = Infinity
   }
 }
-
-/** Estimated milliseconds for a character that JSON.stringify makes. */
-const MS_PER_CHARACTER = 1e-6
 
 function meanOf(mean: number, newest: number): number {
   return mean === 0 ? newest : mean + (newest - mean) * NEWEST

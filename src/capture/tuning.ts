@@ -37,6 +37,8 @@ export interface Tuning {
   mostLookAgainBytes: number
   /** Characters of the text before from which JSON.stringify is timed. */
   timedText: number
+  /** Milliseconds that stand for a character of JSON.stringify where it is not timed. */
+  msPerCharacter: number
 
   // ── learning (`learning.ts`) ──
   /** Milliseconds that values of a path node cost before a function is generated for them. Generating takes 3–5 ms. */
@@ -101,6 +103,7 @@ export const tuning: Tuning = {
   lookAgainBytes: 64 * 1024,
   mostLookAgainBytes: 4 * 1024 * 1024,
   timedText: 4096,
+  msPerCharacter: 1e-6,
 
   learnFromMs: 24,
   msPerProperty: 0.15,

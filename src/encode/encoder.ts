@@ -8,35 +8,23 @@ import { requestFunction } from '../capture/learning.ts'
 import { takePlaces } from '../capture/places.ts'
 import { captureValue } from '../capture/root.ts'
 import type { EarlyPrint } from '../capture/segment-printer.ts'
-import { expectedOf, releaseSegments, type TapeRooms } from '../capture/segment.ts'
+import { releaseSegments, type TapeRooms } from '../capture/segment.ts'
 import { AT_ONCE_NS } from '../capture/small-encoder.ts'
 import { checkSize } from '../capture/printable-tape.ts'
 import { keepTape, type SnapshotTape } from '../capture/snapshot-tape.ts'
 import { mayBeWide } from '../capture/strings.ts'
 import { tuning } from '../capture/tuning.ts'
 import { Vocabulary } from '../capture/vocabulary.ts'
-import { allocate, allocateNow, giveBack, resultOf, type Bytes } from '../runtime/bytes.ts'
+import { allocate, type Bytes } from '../runtime/bytes.ts'
 import { onIdle, releaseWhenIdle } from '../runtime/idle.ts'
-import { absolute, lengthOf } from '../runtime/intrinsics.ts'
-import {
-  check,
-  encodeTape,
-  encodeTapeSync,
-  Layout,
-  takeOverflow,
-  takeOverflowSync,
-  unwrap,
-  type Lexicon,
-  TapeParts,
-} from '../runtime/native.ts'
-import { run } from '../runtime/pool.ts'
+import { check, Layout, TapeParts } from '../runtime/native.ts'
 import { DEFAULT_CONFIG, type EncodeConfig, type OnBadRow, type PrintOptions } from './config.ts'
 import { Lines } from './lines.ts'
 import { forEachRow, noJson, RowBuffer, RowTransfer } from './row-buffer.ts'
-import { DIGESTS, SizeGuess } from './size-guess.ts'
+import { ResultPrinter, usualOf, withinBound, type Printable } from './result-printer.ts'
 import { RootTexts, Unwritten } from './root-text.ts'
 import { SLAB_SIZE, SmallResults } from './small-results.ts'
-import { bytesOfText, isForNow, isPlainText } from './text-result.ts'
+import { bytesOfText, isForNow, isPlainText, ofWholeText } from './text-result.ts'
 
 /** Captures values onto tapes, and prints those at once or by tasks. */
 export class EncoderCore {
@@ -44,9 +32,7 @@ export class EncoderCore {
   /** Stack of idle tapes: nothing is captured on them, and no task reads them. */
   #idle: CaptureContext | undefined
   #idleCount = 0
-  readonly #jsonSizes = new SizeGuess()
-  readonly #spacedSizes = new SizeGuess()
-  readonly #msgpackSizes = new SizeGuess()
+  readonly #printer = new ResultPrinter()
   /** Values of `encode` may be large from the first on; those of `encodeSync` are small. */
   readonly #texts = new RootTexts(tuning.firstPeeks, 0)
   readonly #syncTexts = new RootTexts(0, tuning.syncUnseen)
@@ -78,17 +64,21 @@ export class EncoderCore {
   /** Makes the result of a text of JSON.stringify in a task. */
   async #printText(text: string, config: EncodeConfig, signal: AbortSignal | undefined): Promise<Bytes> {
     const printOptions = ofWholeText(config)
-    const expected = this.#guess(text.length, printOptions)
-    const bytes = await this.#printParts(partsOf(text), this.#vocabulary.lexicon, expected, printOptions, signal)
+    const bytes = await this.#printer.print(this.#printableOf(text, printOptions), printOptions, signal)
     releaseWhenIdle()
-    return withinBound(bytes, config.maxBytes)
+    return bytes
   }
 
   #printTextNow(text: string, config: EncodeConfig): Bytes {
     const printOptions = ofWholeText(config)
-    const expected = this.#guess(text.length, printOptions)
-    const bytes = this.#printPartsNow(partsOf(text), this.#vocabulary.lexicon, expected, printOptions)
-    return withinBound(bytes, config.maxBytes)
+    return this.#printer.printNow(this.#printableOf(text, printOptions), printOptions)
+  }
+
+  /** Returns the memory of a tape that is a text of JSON.stringify, without any segment. */
+  #printableOf(text: string, printOptions: PrintOptions): Printable {
+    const parts = new TapeParts()
+    check(parts.addText(text, mayBeWide(text)))
+    return { parts, lexicon: this.#vocabulary.lexicon, expected: this.#printer.guess(text.length, printOptions) }
   }
 
   async encodeLines(
@@ -198,87 +188,41 @@ export class EncoderCore {
     const { size } = tape
     if (SLAB_SIZE / 2 < size) return undefined
     const bytes = slab.print(tape, size)
-    const { maxBytes } = tape
+    const bound = { maxBytes: tape.maxBytes }
     if (bytes !== undefined) this.#give(tape)
-    return bytes === undefined ? undefined : withinBound(bytes, maxBytes)
+    return bytes === undefined ? undefined : withinBound(bytes, bound)
   }
 
   #printNow(tape: CaptureContext, printOptions: PrintOptions): Bytes {
     try {
-      const parts = tape.finish()
-      const expected = this.#expectedOf(tape, parts, printOptions)
-      return withinBound(this.#printPartsNow(parts, tape.vocabulary.lexicon, expected, printOptions), tape.maxBytes)
+      return this.#printer.printNow(this.#printable(tape, tape.finish(), printOptions), printOptions)
     } finally {
       this.#give(tape)
       releaseWhenIdle()
     }
   }
 
-  /** Says how much memory to make. The exact size is known where all segments are printed. */
-  #expectedOf(tape: CaptureContext, parts: TapeParts, printOptions: PrintOptions): ExpectedSize {
+  /** Hands a tape over. The exact size of the result is known where all segments are printed. */
+  #printable(tape: CaptureContext, parts: TapeParts, printOptions: PrintOptions): Printable {
+    const { lexicon } = tape.vocabulary
     const usual = usualOf(tape, printOptions)
-    if (tape.printer === undefined || printOptions.gap !== undefined) return this.#guess(usual, printOptions)
+    if (tape.printer === undefined || printOptions.gap !== undefined) {
+      return { parts, lexicon, expected: this.#printer.guess(usual, printOptions) }
+    }
     const size = parts.printedSize
     checkSize(size, tape.maxBytes)
-    return { usual, size, block: size }
-  }
-
-  #guess(usual: number, printOptions: PrintOptions): ExpectedSize {
-    return { usual, size: this.#sizesOf(printOptions).predict(usual), block: expectedOf(usual) }
-  }
-
-  #printPartsNow(
-    parts: TapeParts,
-    lexicon: Lexicon,
-    { usual, size: expected, block }: ExpectedSize,
-    printOptions: PrintOptions,
-  ): Bytes {
-    const sizes = this.#sizesOf(printOptions)
-    const out = allocateNow(expected)
-    const written = unwrap(encodeTapeSync(parts, lexicon, printOptions, out, block))
-    const size = absolute(written)
-    sizes.learn(usual, size)
-    if (0 <= written) return resultOf(out, size)
-    giveBack(out)
-    const whole = allocateNow(size)
-    unwrap(takeOverflowSync(parts, whole))
-    return whole
+    return { parts, lexicon, expected: { usual, size, block: size } }
   }
 
   async #print(tape: CaptureContext, printOptions: PrintOptions, signal: AbortSignal | undefined): Promise<Bytes> {
     try {
       const parts = tape.finish()
       if (tape.printer !== undefined) await tape.printer.end(signal)
-      const expected = this.#expectedOf(tape, parts, printOptions)
-      const bytes = await this.#printParts(parts, tape.vocabulary.lexicon, expected, printOptions, signal)
-      return withinBound(bytes, tape.maxBytes)
+      return await this.#printer.print(this.#printable(tape, parts, printOptions), printOptions, signal)
     } finally {
       this.#give(tape)
       releaseWhenIdle()
     }
-  }
-
-  async #printParts(
-    parts: TapeParts,
-    lexicon: Lexicon,
-    { usual, size: expected, block }: ExpectedSize,
-    printOptions: PrintOptions,
-    signal: AbortSignal | undefined,
-  ): Promise<Bytes> {
-    const sizes = this.#sizesOf(printOptions)
-    const out = allocate(expected)
-    let written = 0
-    try {
-      written = unwrap(await run((stop) => encodeTape(parts, lexicon, printOptions, out, block, stop), { signal }))
-    } catch (error) {
-      giveBack(out)
-      throw error
-    }
-    const size = absolute(written)
-    sizes.learn(usual, size)
-    if (0 <= written) return resultOf(out, size)
-    giveBack(out)
-    return await takeOverflowing(parts, size, signal)
   }
 
   /** Captures a value for a snapshot. */
@@ -293,43 +237,12 @@ export class EncoderCore {
 
   async printSnapshot(kept: SnapshotTape, printOptions: PrintOptions, signal: AbortSignal | undefined): Promise<Bytes> {
     const { lexicon, cost = Infinity } = kept
-    const expected = this.#guess(usualOf(kept, printOptions), printOptions)
-    const parts = kept.parts.share()
-    const { maxBytes } = printOptions
-    if (cost <= AT_ONCE_NS) {
-      signal?.throwIfAborted()
-      return withinBound(this.#printPartsNow(parts, lexicon, expected, printOptions), maxBytes)
-    }
-    return withinBound(await this.#printParts(parts, lexicon, expected, printOptions, signal), maxBytes)
+    const expected = this.#printer.guess(usualOf(kept, printOptions), printOptions)
+    const printable = { parts: kept.parts.share(), lexicon, expected }
+    if (AT_ONCE_NS < cost) return await this.#printer.print(printable, printOptions, signal)
+    signal?.throwIfAborted()
+    return this.#printer.printNow(printable, printOptions)
   }
-
-  #sizesOf({ layout, gap }: PrintOptions): Pick<SizeGuess, 'predict' | 'learn'> {
-    if ((layout & (Layout.Digest | Layout.Size)) !== 0) return DIGESTS
-    if (isPacked(layout)) return this.#msgpackSizes
-    return gap === undefined ? this.#jsonSizes : this.#spacedSizes
-  }
-}
-
-/** Returns the memory of a tape that is a text of JSON.stringify, without any segment. */
-function partsOf(text: string): TapeParts {
-  const parts = new TapeParts()
-  check(parts.addText(text, mayBeWide(text)))
-  return parts
-}
-
-/** Returns how a tape without segments is printed: its newline is not on it. */
-function ofWholeText({ newline, layout, gap, maxBytes }: EncodeConfig): PrintOptions {
-  return { layout: newline ? layout | Layout.Newline : layout, gap, maxBytes }
-}
-
-/** Memory for a result. */
-interface ExpectedSize {
-  /** Estimate of the tape. */
-  readonly usual: number
-  /** Bytes of the result. */
-  readonly size: number
-  /** Bytes of recycled memory. */
-  readonly block: number
 }
 
 const EARLY: EarlyPrint = { hasRows: false, isSync: false }
@@ -339,34 +252,6 @@ const EARLY_SYNC: EarlyPrint = { hasRows: false, isSync: true }
 /** Returns `early` for JSON. Other formats are printed from the whole tape. */
 function earlyOf({ layout }: EncodeConfig, early: EarlyPrint): EarlyPrint | undefined {
   return (layout & ~Layout.SortedKeys) === 0 ? early : undefined
-}
-
-/** Returns a result that is not larger than `maxBytes`; gives the memory of a larger one back. */
-function withinBound(bytes: Bytes, maxBytes: number): Bytes {
-  if (maxBytes < lengthOf(bytes)) giveBack(bytes)
-  checkSize(lengthOf(bytes), maxBytes)
-  return bytes
-}
-
-function isPacked(layout: number): boolean {
-  return (layout & Layout.Msgpack) !== 0
-}
-
-/** Estimated length of the result. */
-function usualOf(captured: CaptureContext | SnapshotTape, { layout }: PrintOptions): number {
-  return isPacked(layout) ? captured.usualPackedSize : captured.usualSize
-}
-
-/** Copies a result that a task left in recycled memory. */
-async function takeOverflowing(parts: TapeParts, size: number, signal: AbortSignal | undefined): Promise<Bytes> {
-  const whole = allocate(size)
-  try {
-    unwrap(await run((stop) => takeOverflow(parts, whole, stop), { signal, first: true }))
-    return whole
-  } catch (error) {
-    giveBack(whole)
-    throw error
-  }
 }
 
 /** Most idle tapes of one encoder. */

@@ -5,7 +5,8 @@ import { NODE } from '../capture/strings.ts'
 import { allocateNow, utf8Of, type Bytes } from '../runtime/bytes.ts'
 import { bufferFrom, isUtf8WritePlain, lengthOf } from '../runtime/intrinsics.ts'
 import { OWN_BUFFER } from '../runtime/results.ts'
-import type { EncodeConfig } from './config.ts'
+import { Layout } from '../runtime/native.ts'
+import type { EncodeConfig, PrintOptions } from './config.ts'
 
 /**
  * Whether a text needs nothing but UTF-8 and a newline to become the result. The nesting of a long one is checked by the
@@ -37,3 +38,8 @@ export function bytesOfText(text: string, { newline, maxBytes }: EncodeConfig): 
 
 /** Most bytes of a UTF-16 unit in UTF-8. */
 const MOST_SIZE = 3
+
+/** Returns how a tape without segments is printed: its newline is not on it. */
+export function ofWholeText({ newline, layout, gap, maxBytes }: EncodeConfig): PrintOptions {
+  return { layout: newline ? layout | Layout.Newline : layout, gap, maxBytes }
+}
