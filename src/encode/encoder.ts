@@ -55,7 +55,9 @@ export class EncoderCore {
   encodeSync(value: unknown, config: EncodeConfig): Bytes {
     const text = this.#syncTexts.of(value, config, this.#vocabulary)
     if (typeof text === 'string') {
-      return isPlainText(text, config) ? bytesOfText(text, config) : this.#printTextNow(text, config)
+      if (isPlainText(text, config)) return bytesOfText(text, config)
+      const printOptions = ofWholeText(config)
+      return this.#printer.printNow(this.#printableOf(text, printOptions), printOptions)
     }
     const tape = this.#capture(text, config, undefined, earlyOf(config, EARLY_SYNC))
     return this.#printSmall(tape, config) ?? this.#printNow(tape, config)
@@ -67,11 +69,6 @@ export class EncoderCore {
     const bytes = await this.#printer.print(this.#printableOf(text, printOptions), printOptions, signal)
     releaseWhenIdle()
     return bytes
-  }
-
-  #printTextNow(text: string, config: EncodeConfig): Bytes {
-    const printOptions = ofWholeText(config)
-    return this.#printer.printNow(this.#printableOf(text, printOptions), printOptions)
   }
 
   /** Returns the memory of a tape that is a text of JSON.stringify, without any segment. */
