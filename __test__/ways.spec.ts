@@ -4,6 +4,7 @@ import test from 'ava'
 import { winsCold, winsWarm } from '../src/capture/look.ts'
 import { CANDIDATE, ENGINE, LEARNED, OPEN, PathNode, UNKNOWN } from '../src/capture/path-node.ts'
 import { tuning } from '../src/capture/tuning.ts'
+import { Vocabulary } from '../src/capture/vocabulary.ts'
 import { createEncoder, encode, encodeLines, encodeSync } from '../src/index.ts'
 
 const NUMBERS = Array.from({ length: 10_000 }, (_, index) => index / 3)
@@ -17,6 +18,20 @@ test('a look finds what a cold walk is faster for', (t) => {
   }
   for (const value of [RECORDS, { a: 1 }, [], {}, [[]], ['a', 'b'], { text: 'short' }, [1, 2]]) {
     t.false(winsCold(value, true))
+  }
+})
+
+test('values that begin alike share a path node, and no keys of bytes or boxed strings are listed', (t) => {
+  const vocabulary = new Vocabulary(() => undefined)
+  const bytes = new Uint8Array(1000)
+  t.is(vocabulary.rootOf({ a: 1 }), vocabulary.rootOf({ a: 2, b: 3 }))
+  t.not(vocabulary.rootOf({ a: 1 }), vocabulary.rootOf({ b: 1 }))
+  t.not(vocabulary.rootOf([{ a: 1 }]), vocabulary.rootOf([{ b: 1 }]))
+  t.not(vocabulary.rootOf([1]), vocabulary.rootOf(['1']))
+  for (const value of [bytes, Buffer.from('text'), Object('text')]) {
+    t.is(vocabulary.rootOf(value), vocabulary.rootOf(bytes))
+    t.is(vocabulary.rootOf(value).state, OPEN)
+    t.is(vocabulary.rootOf([value]), vocabulary.rootOf([bytes]))
   }
 })
 

@@ -226,11 +226,9 @@ function walkArray(context: CaptureContext, name: string | number, value: readon
  */
 function walkNumbers(context: CaptureContext, value: readonly unknown[], length: number, node: PathNode): number {
   if (length < tuning.leastElements) return 0
-  if (node.numbers === undefined) {
-    const first: unknown = descriptorOf(value, 0)?.value
-    if (typeof first !== 'number') return 0
-    node.numbers = makeLoops((first | 0) === first)
-  }
+  const first: unknown = descriptorOf(value, 0)?.value
+  if (typeof first !== 'number') return 0
+  node.numbers ??= makeLoops((first | 0) === first)
   context.at = 0
   const index = captureNumbers(context, value, length, node.numbers)
   if (index === length) return length

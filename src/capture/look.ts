@@ -6,6 +6,7 @@
 import {
   descriptorOf,
   isArray,
+  isBoxed,
   isDate,
   isProxy,
   isTypedArray,
@@ -113,7 +114,7 @@ class Look {
     if (isArray(value)) this.#countElements(value, weight)
     else if (isDate(value)) this.#savedNs += weight * tuning.savedPerDateNs
     else if (isTypedArray(value)) this.#countBytes(value, weight)
-    else this.#countKeys(value, weight)
+    else if (!isBoxed(value)) this.#countKeys(value, weight)
   }
 
   #countBytes(value: TypedArray, weight: number): void {

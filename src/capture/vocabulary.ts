@@ -3,7 +3,17 @@
  * on the JS thread; the walks and the generator use it.
  */
 
-import { descriptorOf, isArray, isProxy, keysOf, newMap, newSet, stringifyJson } from '../runtime/intrinsics.ts'
+import {
+  descriptorOf,
+  isArray,
+  isBoxed,
+  isProxy,
+  isTypedArray,
+  keysOf,
+  newMap,
+  newSet,
+  stringifyJson,
+} from '../runtime/intrinsics.ts'
 import { Lexicon } from '../runtime/native.ts'
 import { ENTRY, NAME } from './opcodes.ts'
 import { PathEdge, PathNode } from './path-node.ts'
@@ -28,6 +38,8 @@ export class Vocabulary {
   readonly #objects = newMap<string, PathNode>()
   readonly #arrays = newMap<string, PathNode>()
   readonly #otherRoots: PathNode = new PathNode(true)
+  /** Path node of whole values that are typed arrays or boxed. They are walked: a Buffer is copied. */
+  readonly #elements: PathNode = new PathNode(true)
   readonly #requestFunction: RequestFunction
   /** Whole objects that go to JSON.stringify without a look, after one of so many keys that listing them took long. */
   #unlisted = 0
@@ -44,6 +56,7 @@ export class Vocabulary {
 
   constructor(requestFunction: RequestFunction) {
     this.#requestFunction = requestFunction
+    this.#elements.open()
   }
 
   /**
@@ -51,10 +64,9 @@ export class Vocabulary {
    * do arrays whose first elements do.
    */
   rootOf(value: object): PathNode {
-    if (!isArray(value)) return this.#rootOfObject(value)
-    const first: unknown = descriptorOf(value, 0)?.value
-    const isRecord = typeof first === 'object' && first !== null && !isProxy(first) && !isArray(first)
-    return this.#root(this.#arrays, isRecord ? (keysOf(first)[0] ?? '') : typeof first)
+    if (isArray(value)) return this.#root(this.#arrays, kindOf(descriptorOf(value, 0)?.value))
+    // Each element is a key: no list of them is made.
+    return isTypedArray(value) || isBoxed(value) ? this.#elements : this.#rootOfObject(value)
   }
 
   #rootOfObject(value: object): PathNode {
@@ -128,4 +140,11 @@ export class Vocabulary {
     if (!this.#keys.has(key)) this.#addWord(key)
     return this.learn(key)
   }
+}
+
+/** Returns what arrays with this first element have in common. */
+function kindOf(first: unknown): string {
+  if (typeof first !== 'object' || first === null || isProxy(first)) return typeof first
+  if (isArray(first)) return 'array'
+  return isTypedArray(first) || isBoxed(first) ? 'elements' : `key ${keysOf(first)[0] ?? ''}`
 }
