@@ -29,7 +29,7 @@ export type { EncodeLinesOptions, EncodeOptions, MsgpackOptions } from './encode
 export type { Snapshot } from './encode/snapshot.ts'
 export { rawJson, RawJson } from './capture/raw-json.ts'
 export { version } from './runtime/native.ts'
-export type { BytesInput, Cancellable } from './runtime/options.ts'
+export type { Bounded, BytesInput, Cancellable } from './runtime/options.ts'
 export { configure, stats } from './runtime/pool.ts'
 export { release } from './runtime/release.ts'
 export {

@@ -44,7 +44,7 @@ export interface JsonlOptions {
   readonly maxQueuedBytes?: number | undefined
   /** Mode of a new file. @default 0o666 less the umask */
   readonly mode?: number | undefined
-  readonly encode?: Omit<EncodeOptions, 'signal' | 'space' | 'newline' | 'transfer'> | undefined
+  readonly encode?: Omit<EncodeOptions, 'signal' | 'space' | 'newline' | 'transfer' | 'maxBytes'> | undefined
 }
 
 export interface JsonlFile extends AsyncDisposable {

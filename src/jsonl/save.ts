@@ -30,7 +30,7 @@ export interface SaveOptions extends Cancellable, BytesInput {
   /** Mode of the file, less the umask. @default the mode of the file it replaces, else 0o666 */
   readonly mode?: number | undefined
   /** For the formats 'json' and, without `space` and `newline`, 'jsonl'. */
-  readonly encode?: Omit<EncodeOptions, 'signal' | 'transfer'> | undefined
+  readonly encode?: Omit<EncodeOptions, 'signal' | 'transfer' | 'maxBytes'> | undefined
 }
 
 /**

@@ -82,7 +82,7 @@ export function createBatcher<T>(options: {
         readonly when?: ((error: unknown) => boolean) | undefined
       }
     | undefined
-  readonly encode?: Omit<EncodeOptions, 'signal' | 'space' | 'newline'> | undefined
+  readonly encode?: Omit<EncodeOptions, 'signal' | 'space' | 'newline' | 'maxBytes'> | undefined
   readonly onDrop?:
     | ((drop: {
         readonly reason: 'full' | 'closed' | 'too-large' | 'unencodable' | 'rejected'
