@@ -24,7 +24,7 @@ export interface CallsOrder {
   readonly calls: number
 }
 
-/** What a check found. */
+/** Result of a check. */
 export interface Checked {
   /** Bytes of the JSON. */
   readonly size: number

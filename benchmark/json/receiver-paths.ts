@@ -1,4 +1,4 @@
-/** What a measured process and its receiver agree on. `sinks.ts` and `receiver.ts` import it. */
+/** Messages of a measured process and its receiver. `sinks.ts` and `receiver.ts` import it. */
 
 /** Path of requests whose answer is the SHA-256 of the body. */
 export const HASH_PATH = '/hash'

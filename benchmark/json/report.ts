@@ -1,6 +1,6 @@
-/** What `json-calls.ts` reports. Types only; `scripts/calls-table.mjs` makes tables of it. */
+/** Reports of `json-calls.ts`. Types only; `scripts/calls-table.mjs` makes tables of it. */
 
-/** Where bytes go: nowhere, or to a sink end to end. `sync` is `encodeSync`. */
+/** Sink of the bytes: none, or a receiver end to end. `sync` is `encodeSync`. */
 export type Sink = 'bytes' | 'response' | 'file' | 'fetch' | 'sync'
 
 /**
@@ -20,7 +20,7 @@ export interface CallTimes {
 
 export interface CallRow {
   readonly sink: Sink
-  /** What offloop is compared with. */
+  /** Baseline that offloop is compared with. */
   readonly baseline: Exclude<Way, 'offloop'>
   readonly shape: string
   /** Bytes of the JSON. */

@@ -27,8 +27,9 @@ export function textOfRoot(node: PathNode, value: object): string | Revived | un
 }
 
 /**
- * Stringifies a part whose `toJSON` was read, and counts its cost at a node. Returns undefined where the engine may not be used, or gives up and the
- * walk does not: on depth, on length, and on circles that may begin at an ancestor, which the engine does not see.
+ * Stringifies a part whose `toJSON` was read, and counts its cost at a node. Returns undefined where the engine may not
+ * be used, or gives up and the walk does not: on depth, on length, and on circles that may begin at an ancestor, which
+ * the engine does not see.
  */
 export function textWithin(context: CaptureContext, value: object, node?: PathNode): string | Revived | undefined {
   if (context.rules !== NO_RULES || hasToJson(value)) return undefined

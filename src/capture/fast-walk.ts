@@ -20,10 +20,7 @@ import { captureContainer, captureExactly } from './spec-walk.ts'
 import { tuning } from './tuning.ts'
 import { writeBuffer } from './typed-array.ts'
 
-/**
- * Levels of nesting that the walk handles. `spec-walk.ts`, which needs none of the engine's stack, captures deeper
- * values.
- */
+/** Levels of nesting that the walk handles. `spec-walk.ts`, which has a stack of its own, captures deeper values. */
 const DEEPEST = 100
 /** Least length at which an array of numbers or strings is captured as a run. */
 const RUN = 4
@@ -234,7 +231,7 @@ function walkNumbers(context: CaptureContext, value: readonly unknown[], length:
   if (index === length) return length
   context.room()
   // The loop has read the element behind the run.
-  if (!walk(context, index, context.takeStopped(), node.element)) context.literal(NULL)
+  walkElement(context, index, context.takeStopped(), node)
   return index + 1
 }
 
@@ -244,14 +241,19 @@ export function walkElements(context: CaptureContext, value: readonly unknown[],
   while (index < length) {
     const x = value[index]
     if (context.wordLimit < context.w || context.doubleLimit < context.d) context.next()
-    if (!walk(context, index, x, node.element)) context.literal(NULL)
+    walkElement(context, index, x, node)
     index += 1
     if (length - index < RUN || (typeof x !== 'number' && typeof x !== 'string')) continue
     context.at = index
     index = captureRun(context, value, length, x)
     if (index === length) return
     // The run has read the element behind it.
-    if (!walk(context, index, context.takeStopped(), node.element)) context.literal(NULL)
+    walkElement(context, index, context.takeStopped(), node)
     index += 1
   }
+}
+
+/** Captures any element. One without JSON is null. */
+export function walkElement(context: CaptureContext, index: number, value: unknown, node: PathNode): void {
+  if (!walk(context, index, value, node.element)) context.literal(NULL)
 }

@@ -4,7 +4,7 @@
  */
 
 import type { CaptureContext } from './context.ts'
-import { walk, walkAnswer, walkCustom, walkElements, walkResolved } from './fast-walk.ts'
+import { walk, walkAnswer, walkCustom, walkElement, walkElements, walkResolved } from './fast-walk.ts'
 import type { Helpers, Spot } from './learned.ts'
 import { NULL } from './opcodes.ts'
 import { NO_KEY } from './path-node.ts'
@@ -69,7 +69,7 @@ function captureRest(
   const { at } = context
   const depth = enterAll(context, spot, outer)
   context.room()
-  if (!walk(context, at, context.takeStopped(), spot.edge)) context.literal(NULL)
+  walkElement(context, at, context.takeStopped(), spot.edge.node)
   context.at = at + 1
   walkElements(context, value, length, spot.edge.node)
   context.depth = depth
