@@ -14,6 +14,8 @@ const LOG_KILLS = isFull ? 8_800 : 264
 const SAVE_KILLS = isFull ? 1_200 : 36
 /** Who is killed at once, in one process: starting one takes long. */
 const TOGETHER = isFull ? 1 : 6
+/** Where an end of a kind was not met by then, kills go on: up to so many times the number. */
+const MOST_TIMES = 20
 /** A file has so many writers, one after the other. */
 const GENERATIONS = 12
 /** So many processes at a time. */
@@ -93,6 +95,11 @@ function toldOf(writer: Writer | undefined, number: number, lines: readonly stri
   return { run, policy, opened, acknowledged, ended }
 }
 
+/** Whether so many are enough: what is counted must all have been met, and which end one meets is chance. */
+function areEnough(kills: number, least: number, counts: readonly number[]): boolean {
+  return least <= kills && (counts.every((count) => 0 < count) || MOST_TIMES * least <= kills)
+}
+
 class Tally {
   /** Writers killed. */
   kills = 0
@@ -109,6 +116,11 @@ class Tally {
   tears = 0
   repaired = 0
   flushed = 0
+
+  get isEnough(): boolean {
+    const { torn: _, ...counts } = this
+    return areEnough(this.kills, LOG_KILLS, Object.values(counts))
+  }
 
   add({ end, onWorker }: Round, told: ToldOfEnd, found: Found): void {
     if (isKill(end)) this.kills += 1
@@ -132,7 +144,7 @@ function isKill(end: Round['end']): boolean {
 /** One process after the other, each with a writer on every file; then repairs, by somebody who lives. */
 async function playGenerations(t: ExecutionContext, draw: Draw, firstRun: number, tally: Tally): Promise<void> {
   const places = Array.from({ length: TOGETHER }, () => placeOf(draw))
-  for (let generation = 0; generation < GENERATIONS && tally.kills < LOG_KILLS; generation += 1) {
+  for (let generation = 0; generation < GENERATIONS && !tally.isEnough; generation += 1) {
     const round = roundOf(draw, places, firstRun + generation * TOGETHER)
     const { lines, stderr, signal } = await playRound(round)
     tally.processes += 1
@@ -165,7 +177,7 @@ test.serial('of logs whose writers are killed all that was acknowledged is there
   const tally = new Tally()
   let files = 0
   const lane = async (): Promise<void> => {
-    while (tally.kills < LOG_KILLS) {
+    while (!tally.isEnough) {
       files += 1
       await playGenerations(t, draws(seed + files), files * GENERATIONS * TOGETHER, tally)
     }
@@ -225,7 +237,7 @@ test.serial('files saved by somebody who is killed are the old one or the whole 
     const draw = draws(seed + number)
     const group = Array.from({ length: TOGETHER }, (_, index) => new Saved((number * TOGETHER + index) * 1_000_000))
     all.push(...group)
-    while (sum('kills') < SAVE_KILLS) {
+    while (!areEnough(sum('kills'), SAVE_KILLS, [sum('halfway'), sum('replaced')])) {
       const files = TOGETHER * draw(4)
       const microseconds = draw(choose(draw, [1, 300, 3000]))
       const saves = group.map((saved) => saved.savesFrom(draw))
