@@ -33,6 +33,10 @@ import { trimMemory } from '../src/kit/index.ts'
 import { checkMemory, OWN } from './fixtures/results.ts'
 import { runScenario } from './fixtures/child.ts'
 import { isFull } from './fixtures/extent.ts'
+import { tuning } from '../src/capture/tuning.ts'
+
+// Tasks and memory are counted here.
+tuning.isRehearsed = false
 
 const folder = mkdtempSync(join(tmpdir(), 'offloop-results-'))
 test.after.always(() => rmSync(folder, { recursive: true, force: true }))

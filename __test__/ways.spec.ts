@@ -1,6 +1,7 @@
 /** The decision between JSON.stringify and the capture: looks at values, path nodes, and what user code sees of both. */
 
 import test from 'ava'
+import { requestFunction } from '../src/capture/learning.ts'
 import { winsCold, winsWarm } from '../src/capture/look.ts'
 import { CANDIDATE, ENGINE, LEARNED, OPEN, PathNode, UNKNOWN } from '../src/capture/path-node.ts'
 import { tuning } from '../src/capture/tuning.ts'
@@ -33,6 +34,58 @@ test('values that begin alike share a path node, and no keys of bytes or boxed s
     t.is(vocabulary.rootOf(value).state, OPEN)
     t.is(vocabulary.rootOf([value]), vocabulary.rootOf([bytes]))
   }
+})
+
+test('a look is deep enough for the numbers of rollouts, and knows what wide strings cost', (t) => {
+  const turn = { role: 'assistant', ids: NUMBERS.map((_, id) => id), logprobs: NUMBERS, stop: null, seconds: 1.5 }
+  const rollout = {
+    id: 1,
+    task: 'a task',
+    seed: 7,
+    reward: 0.5,
+    done: true,
+    env: 'shell',
+    meta: { a: 1 },
+    turns: [turn, turn],
+  }
+  t.true(
+    winsCold(
+      Array.from({ length: 16 }, () => rollout),
+      true,
+    ),
+  )
+  const messages = (content: string): unknown[] => Array.from({ length: 1000 }, () => ({ role: 'user', content }))
+  t.true(winsCold(messages('\u4e2d'.repeat(1000)), true))
+  t.false(winsCold(messages('a'.repeat(1000)), true))
+})
+
+test('a node that is left to the engine never learns', (t) => {
+  const node = new PathNode(true)
+  node.leaveToEngine()
+  node.addCost(1e9, 1)
+  t.false(node.isLearningDue)
+})
+
+test.serial('a node waits after a lesson that throws', (t) => {
+  const vocabulary = new Vocabulary(requestFunction)
+  let words = 0
+  vocabulary.word = (): never => {
+    words += 1
+    throw new Error('a replaced built-in')
+  }
+  const node = vocabulary.rootOf(RECORDS)
+  const { sliceGapMs } = tuning
+  tuning.sliceGapMs = 0
+  try {
+    for (let call = 0; call < 3; call += 1) {
+      node.addCost(tuning.learnFromMs, RECORDS.length)
+      vocabulary.learnFrom(node, RECORDS)
+    }
+  } finally {
+    tuning.sliceGapMs = sliceGapMs
+  }
+  t.is(words, 1)
+  t.false(node.isQueued)
 })
 
 test('a small part of a value that is walked is walked too', (t) => {

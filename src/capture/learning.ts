@@ -90,11 +90,11 @@ function learnAll(): void {
 function step(): void {
   const lesson = first
   if (lesson === undefined) return
-  if (lesson.sketch === undefined && attempt(() => sample(lesson))) return
+  if (lesson.sketch === undefined && attempt(lesson, sample)) return
   first = lesson.next
   if (first === undefined) last = undefined
   lesson.node.isQueued = false
-  if (lesson.sketch !== undefined) attempt(() => generate(lesson))
+  if (lesson.sketch !== undefined) attempt(lesson, generate)
 }
 
 /** Samples the value. Returns whether a function may be generated next. */
@@ -134,14 +134,15 @@ function generate({ vocabulary, node, sketch, isList }: Lesson): boolean {
 }
 
 /**
- * Learns something, which runs no code of the value. If it throws, somebody has replaced a built-in that it calls; then
- * nothing is learned.
+ * Does a step of a lesson, which runs no code of the value. If it throws, somebody has replaced a built-in that it calls:
+ * nothing is learned, and the node waits.
  */
-function attempt(toLearn: () => boolean): boolean {
+function attempt(lesson: Lesson, toLearn: (lesson: Lesson) => boolean): boolean {
   try {
-    return toLearn()
+    return toLearn(lesson)
   } catch {
     // A replaced built-in throws.
+    lesson.node.wait()
     return false
   }
 }

@@ -4,6 +4,7 @@
  */
 
 import {
+  charCodeAt,
   descriptorOf,
   isArray,
   isBoxed,
@@ -45,8 +46,8 @@ export function winsWarm(value: object): boolean {
 
 /** Characters of a small value, at least: those of a digit and a comma. */
 const SMALL_SIZE = 2
-/** Elements that stand for those of an array, and of one inside of another. */
-const ELEMENTS = 8
+/** Elements that stand for those of an array, and of one inside of another. With more, a look ends before it is deep. */
+const ELEMENTS = 3
 const INNER_ELEMENTS = 2
 
 /**
@@ -101,7 +102,7 @@ class Look {
     this.size += weight * SMALL_SIZE
     if (typeof value === 'string') {
       this.size += weight * value.length
-      if (tuning.longString <= value.length) this.#savedNs += weight * value.length * tuning.savedPerCharacterNs
+      if (tuning.longString <= value.length) this.#savedNs += weight * savedNsOf(value)
     } else if (typeof value === 'object' && value !== null && !isProxy(value)) {
       const isKnown = this.#seen.has(value)
       this.isShared ||= isKnown
@@ -152,6 +153,16 @@ class Look {
     }
   }
 }
+
+/** Nanoseconds that a copy of a long string saves. */
+function savedNsOf(text: string): number {
+  const { length } = text
+  const isWide = MOST_NARROW < charCodeAt(text, length >>> 1) || MOST_NARROW < charCodeAt(text, length - 1)
+  return length * (isWide ? tuning.savedPerWideCharacterNs : tuning.savedPerCharacterNs)
+}
+
+/** Last character that V8 keeps in one byte. */
+const MOST_NARROW = 0xff
 
 function at(value: readonly unknown[], index: number): unknown {
   return descriptorOf(value, index)?.value

@@ -135,10 +135,11 @@ export class PathNode {
     return way
   }
 
-  /** Leaves all values to JSON.stringify, without another look. */
+  /** Leaves all values to JSON.stringify: none is looked at again, nor learned from. */
   leaveToEngine(): void {
     this.#turnTo(ENGINE)
     this.#lookAt = Infinity
+    this.#learnFromMs = Infinity
   }
 
   /** Opens the node: values are walked from now on. */

@@ -10,6 +10,7 @@ import {
   isProxy,
   isTypedArray,
   keysOf,
+  leastOf,
   newMap,
   newSet,
   stringifyJson,
@@ -24,7 +25,10 @@ const MOST_KEYS = 8192
 const MOST_SEEN = 1024
 /** Most keys of a whole value that are listed. V8 keeps objects of more as dictionaries, and sorts their keys. */
 const MOST_ROOT_KEYS = 1024
+/** Whole objects that are not looked at after one whose keys took long to list; so many times more after the next one. */
 const UNLISTED = 64
+const MORE_UNLISTED = 8
+const MOST_UNLISTED = 64 * 1024
 /** Most kinds of whole values that have path nodes of their own. */
 const MOST_ROOTS = 64
 
@@ -41,8 +45,9 @@ export class Vocabulary {
   /** Path node of whole values that are typed arrays or boxed. They are walked: a Buffer is copied. */
   readonly #elements: PathNode = new PathNode(true)
   readonly #requestFunction: RequestFunction
-  /** Whole objects that go to JSON.stringify without a look, after one of so many keys that listing them took long. */
+  /** Whole objects that go to JSON.stringify without a look from now on, and after the next one of many keys. */
   #unlisted = 0
+  #nextUnlisted = UNLISTED
   readonly #keys = newMap<string, number>()
   /** Keys that were seen once. */
   readonly #seen = newSet<string>()
@@ -78,7 +83,8 @@ export class Vocabulary {
     const { length } = keys
     if (length <= MOST_ROOT_KEYS) return this.#root(this.#objects, keys[0] ?? '')
     // Listing the keys of such an object takes half as long as JSON.stringify. The next objects are not looked at.
-    this.#unlisted = UNLISTED
+    this.#unlisted = this.#nextUnlisted
+    this.#nextUnlisted = leastOf(this.#nextUnlisted * MORE_UNLISTED, MOST_UNLISTED)
     this.#otherRoots.leaveToEngine()
     return this.#otherRoots
   }

@@ -21,7 +21,7 @@ import { check, Layout, TapeParts } from '../runtime/native.ts'
 import { DEFAULT_CONFIG, type EncodeConfig, type OnBadRow, type PrintOptions } from './config.ts'
 import { Lines } from './lines.ts'
 import { forEachRow, noJson, RowBuffer, RowTransfer } from './row-buffer.ts'
-import { ResultPrinter, usualOf, withinBound, type Printable } from './result-printer.ts'
+import { exactly, ResultPrinter, usualOf, withinBound, type Printable } from './result-printer.ts'
 import { RootTexts, Unwritten } from './root-text.ts'
 import { SLAB_SIZE, SmallResults } from './small-results.ts'
 import { bytesOfText, isForNow, isPlainText, ofWholeText } from './text-result.ts'
@@ -74,8 +74,10 @@ export class EncoderCore {
   /** Returns the memory of a tape that is a text of JSON.stringify, without any segment. */
   #printableOf(text: string, printOptions: PrintOptions): Printable {
     const parts = new TapeParts()
-    check(parts.addText(text, mayBeWide(text)))
-    return { parts, lexicon: this.#vocabulary.lexicon, expected: this.#printer.guess(text.length, printOptions) }
+    const isWide = mayBeWide(text)
+    check(parts.addText(text, isWide))
+    const { lexicon } = this.#vocabulary
+    return { parts, lexicon, expected: this.#printer.guessOfText(text, isWide, printOptions) }
   }
 
   async encodeLines(
@@ -182,12 +184,11 @@ export class EncoderCore {
   /** Prints to the memory that small results share. Returns undefined for a large result. */
   #printSmall(tape: CaptureContext, { gap, layout }: PrintOptions): Bytes | undefined {
     if (!tape.isSmall || gap !== undefined || (layout & ~Layout.Rows) !== 0) return undefined
-    const { size } = tape
+    const { size, maxBytes } = tape
     if (SLAB_SIZE / 2 < size) return undefined
     const bytes = slab.print(tape, size)
-    const bound = { maxBytes: tape.maxBytes }
     if (bytes !== undefined) this.#give(tape)
-    return bytes === undefined ? undefined : withinBound(bytes, bound)
+    return bytes === undefined ? undefined : withinBound(bytes, { maxBytes })
   }
 
   #printNow(tape: CaptureContext, printOptions: PrintOptions): Bytes {
@@ -202,13 +203,12 @@ export class EncoderCore {
   /** Hands a tape over. The exact size of the result is known where all segments are printed. */
   #printable(tape: CaptureContext, parts: TapeParts, printOptions: PrintOptions): Printable {
     const { lexicon } = tape.vocabulary
-    const usual = usualOf(tape, printOptions)
     if (tape.printer === undefined || printOptions.gap !== undefined) {
-      return { parts, lexicon, expected: this.#printer.guess(usual, printOptions) }
+      return { parts, lexicon, expected: this.#printer.guess(usualOf(tape, printOptions), printOptions) }
     }
     const size = parts.printedSize
     checkSize(size, tape.maxBytes)
-    return { parts, lexicon, expected: { usual, size, block: size } }
+    return { parts, lexicon, expected: exactly(size) }
   }
 
   async #print(tape: CaptureContext, printOptions: PrintOptions, signal: AbortSignal | undefined): Promise<Bytes> {

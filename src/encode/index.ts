@@ -28,6 +28,7 @@ import { readRules } from './rule-options.ts'
 import { copyOptions, readSignal, type BytesInput, type Cancellable } from '../runtime/options.ts'
 import { EncoderCore, shared } from './encoder.ts'
 import { takeSnapshot, type Snapshot } from './snapshot.ts'
+import { warmWhenIdle } from './warm-up.ts'
 
 /** An encoder that learns the shapes of one call site. `encode` and `encodeLines` share one; every log has its own. */
 export interface Encoder {
@@ -152,3 +153,8 @@ export function capture(
   const config = { ...DEFAULT_CONFIG, rules, transfer, maxBytes }
   return takeSnapshot(shared, value, config)
 }
+
+warmWhenIdle(() => {
+  const core = new EncoderCore()
+  return (value) => core.encode(value, DEFAULT_CONFIG, undefined)
+})

@@ -18,7 +18,7 @@ import {
 } from '../runtime/native.ts'
 import { run } from '../runtime/pool.ts'
 import type { PrintOptions } from './config.ts'
-import { DIGESTS, SizeGuess } from './size-guess.ts'
+import { DIGESTS, EXACT, SizeGuess, type Sizes } from './size-guess.ts'
 
 /** Memory for a result. */
 export interface ExpectedSize {
@@ -28,6 +28,8 @@ export interface ExpectedSize {
   readonly size: number
   /** Bytes of recycled memory. */
   readonly block: number
+  /** Guesses of results of this kind, which learn from this one. */
+  readonly sizes: Sizes
 }
 
 /** A captured value, for a task. */
@@ -38,13 +40,22 @@ export interface Printable {
 }
 
 export class ResultPrinter {
+  readonly #narrowSizes = new SizeGuess(1)
+  readonly #wideSizes = new SizeGuess()
   readonly #jsonSizes = new SizeGuess()
   readonly #spacedSizes = new SizeGuess()
   readonly #msgpackSizes = new SizeGuess()
 
   /** Guesses the size of a result from the estimate of its tape. */
   guess(usual: number, printOptions: PrintOptions): ExpectedSize {
-    return { usual, size: this.#sizesOf(printOptions).predict(usual), block: expectedOf(usual) }
+    return guessFrom(usual, this.#sizesOf(printOptions))
+  }
+
+  /** Guesses the size of a text of JSON.stringify in UTF-8. Most texts of one-byte characters are ASCII. */
+  guessOfText({ length }: string, isWide: boolean, printOptions: PrintOptions): ExpectedSize {
+    const isCopied = printOptions.gap === undefined && (printOptions.layout & ~Layout.Newline) === 0
+    if (!isCopied) return this.guess(length, printOptions)
+    return guessFrom(length, isWide ? this.#wideSizes : this.#narrowSizes)
   }
 
   /** Prints in a task. */
@@ -60,7 +71,7 @@ export class ResultPrinter {
       giveBack(out)
       throw error
     }
-    const size = this.#learn(expected, written, printOptions)
+    const size = learnSize(expected, written)
     if (0 <= written) return withinBound(resultOf(out, size), printOptions)
     giveBack(out)
     return withinBound(await takeOverflowing(parts, size, signal), printOptions)
@@ -70,7 +81,7 @@ export class ResultPrinter {
   printNow({ parts, lexicon, expected }: Printable, printOptions: PrintOptions): Bytes {
     const out = allocateNow(expected.size)
     const written = unwrap(encodeTapeSync(parts, lexicon, printOptions, out, expected.block))
-    const size = this.#learn(expected, written, printOptions)
+    const size = learnSize(expected, written)
     if (0 <= written) return withinBound(resultOf(out, size), printOptions)
     giveBack(out)
     const whole = allocateNow(size)
@@ -78,18 +89,27 @@ export class ResultPrinter {
     return withinBound(whole, printOptions)
   }
 
-  /** Remembers the size of a result, and returns it. It is negative where the result did not fit. */
-  #learn({ usual }: ExpectedSize, written: number, printOptions: PrintOptions): number {
-    const size = absolute(written)
-    this.#sizesOf(printOptions).learn(usual, size)
-    return size
-  }
-
-  #sizesOf({ layout, gap }: PrintOptions): Pick<SizeGuess, 'predict' | 'learn'> {
+  #sizesOf({ layout, gap }: PrintOptions): Sizes {
     if ((layout & (Layout.Digest | Layout.Size)) !== 0) return DIGESTS
     if (isPacked(layout)) return this.#msgpackSizes
     return gap === undefined ? this.#jsonSizes : this.#spacedSizes
   }
+}
+
+function guessFrom(usual: number, sizes: Sizes): ExpectedSize {
+  return { usual, size: sizes.predict(usual), block: expectedOf(usual), sizes }
+}
+
+/** Returns the size of a result that is known. */
+export function exactly(size: number): ExpectedSize {
+  return guessFrom(size, EXACT)
+}
+
+/** Remembers the size of a result, and returns it. It is negative where the result did not fit. */
+function learnSize({ usual, sizes }: ExpectedSize, written: number): number {
+  const size = absolute(written)
+  sizes.learn(usual, size)
+  return size
 }
 
 /** Returns a result that is not larger than `maxBytes`; gives the memory of a larger one back. */

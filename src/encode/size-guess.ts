@@ -11,9 +11,14 @@ const { Float64Array: Ratios } = globalThis
  * last results.
  */
 export class SizeGuess {
-  /** Actual ÷ estimated length of the last results; 0 where there was none yet. */
+  /** Actual ÷ estimated length of the last results; 0 where there was none. */
   readonly #ratios = new Ratios(REMEMBERED)
   #next = 0
+
+  /** `first`, if given, is the ratio that is expected before there was a result. */
+  constructor(first = 0) {
+    this.#ratios[0] = first
+  }
 
   /**
    * Returns how much memory to make. 0 means that the last results differ too much: the task prints to recycled memory,
@@ -40,8 +45,14 @@ export class SizeGuess {
   }
 }
 
+/** What predicts the sizes of results of one kind, and learns from them. */
+export type Sizes = Pick<SizeGuess, 'predict' | 'learn'>
+
 /** Sizes of digests, which are always 64 bytes, and of lengths in digits, which are shorter. */
-export const DIGESTS: Pick<SizeGuess, 'predict' | 'learn'> = { predict: () => 64, learn: () => undefined }
+export const DIGESTS: Sizes = { predict: () => 64, learn: () => undefined }
+
+/** Sizes of results that are known: their segments are printed. */
+export const EXACT: Sizes = { predict: (usual) => usual, learn: () => undefined }
 
 /** Estimated length below which memory is never far too large. */
 const SMALL_RESULT = 16 * 1024
