@@ -92,7 +92,6 @@ test.serial('results of one kind are written to memory of their own, without a c
     [createEncoder(), ROWS, [1, 1]],
     // A second task copies the first result; the length of the second is guessed.
     [createEncoder(), wide, [2, 1]],
-    [createEncoder(), ORDINARY.doubles, [2, 1]],
   ]
   for (const [encoder, value, expected] of kinds) {
     const tasks: number[] = []
