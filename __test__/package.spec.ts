@@ -17,6 +17,7 @@ function evaluate(code: string, type: 'module' | 'commonjs'): string {
     encoding: 'utf8',
     env: { ...process.env, NODE_OPTIONS: '' },
     stdio: ['ignore', 'pipe', 'inherit'],
+    timeout: 60_000,
   })
 }
 
@@ -71,10 +72,11 @@ test('the built package can be required', (t) => {
   t.is(evaluate(code, 'commonjs').trim().split('\n').at(-1), 'ABC function')
 })
 
-test('importing it starts nothing', (t) => {
+test('importing it keeps no process alive', (t) => {
+  // A timer or a handle would keep the process from its end, and `evaluate` would throw.
   const code = `await import('offloop'); await import('offloop/kit'); await import('offloop/http')
-    console.log(process.getActiveResourcesInfo().filter((name) => !/TTY|Pipe|File|Req/.test(name)).join(' '))`
-  t.is(evaluate(code, 'module'), '\n')
+    process.on('exit', () => console.log('ended'))`
+  t.is(evaluate(code, 'module'), 'ended\n')
 })
 
 test('nothing else of it can be imported', (t) => {
@@ -82,13 +84,27 @@ test('nothing else of it can be imported', (t) => {
   t.throws(() => resolve('offloop/binding.js'), { code: 'ERR_PACKAGE_PATH_NOT_EXPORTED' })
 })
 
-test('nothing is built of sources that are gone', (t) => {
+test('each entry is one file, what they share is in others, and every source has its declarations', (t) => {
   const namesIn = (folder: string, end: RegExp): string[] =>
     readdirSync(`${root}${folder}`, { recursive: true, encoding: 'utf8' })
       .filter((path) => end.test(path))
       .map((path) => path.replace(end, ''))
       .toSorted()
-  const sources = namesIn('src', /\.ts$/)
-  t.deepEqual(namesIn('dist', /\.js$/), sources)
-  t.deepEqual(namesIn('dist', /\.d\.ts$/), sources)
+  t.deepEqual(namesIn('dist', /\.d\.ts$/), namesIn('src', /\.ts$/))
+  const scripts = namesIn('dist', /\.js$/)
+  const entries = ['cli/cli', 'http/index', 'index', 'kit/index']
+  t.deepEqual(
+    scripts.filter((name) => !name.startsWith('shared-')),
+    entries,
+  )
+  t.true(scripts.length <= entries.length + 6)
+  t.deepEqual(namesIn('dist', /\.js\.map$/), scripts)
+})
+
+test('entries share their code: an error of one is an instance of the class of another', (t) => {
+  const code = `import { OffloopError } from 'offloop'; import { createDeferQueue } from 'offloop/kit'
+    const queue = createDeferQueue()
+    await queue[Symbol.asyncDispose]()
+    await queue.defer(() => {}).catch((error) => console.log(error instanceof OffloopError, error.code))`
+  t.is(evaluate(code, 'module'), 'true ERR_OFFLOOP_CLOSED\n')
 })

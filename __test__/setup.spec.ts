@@ -15,9 +15,10 @@ import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import test from 'ava'
 import ts from 'typescript'
+import { triple } from '../scripts/machine.mjs'
 
 const root = fileURLToPath(new URL('../', import.meta.url))
-const addon = readdirSync(root).find((name) => /^offloop\..*\.node$/.test(name)) ?? 'no addon'
+const addon = `offloop.${triple()}.node`
 
 const SOURCES = [
   'Cargo.toml',

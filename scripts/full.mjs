@@ -1,5 +1,6 @@
 /**
- * `npm run test:full`: all tests at full length on this Node, with faults of disks and counted steps; the other Nodes; arm64.
+ * `npm run test:full`: all tests at full length on this Node, with faults of disks and counted steps; the other Nodes; arm64;
+ * addons of other platforms.
  * `npm test` is the short form. A failure stops nothing; the exit code tells of it.
  */
 
@@ -12,6 +13,7 @@ const PARTS = {
   ava: 'ava',
   'other Nodes': 'node scripts/nodes.mjs --others',
   arm64: 'node scripts/arm64.mjs',
+  'addons of other platforms': 'node scripts/prebuild/turn.mjs',
 }
 
 for (const [name, line] of Object.entries(PARTS)) {

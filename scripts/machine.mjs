@@ -29,7 +29,10 @@ export function revision() {
 /** Platform, processor and C library, as the names of prebuilt addons have them. */
 export function triple() {
   const { platform, arch } = process
-  const isMusl = platform === 'linux' && process.report.getReport().header.glibcVersionRuntime === undefined
-  const abi = { linux: isMusl ? '-musl' : '-gnu', win32: '-msvc' }[platform] ?? ''
-  return `${platform}-${arch}${abi}`
+  if (platform === 'win32') return `win32-${arch}-msvc`
+  if (platform !== 'linux') return `${platform}-${arch}`
+  const isMusl = process.report.getReport().header.glibcVersionRuntime === undefined
+  const library = `${isMusl ? 'musl' : 'gnu'}${arch === 'arm' ? 'eabihf' : ''}`
+  // Node names 64-bit PowerPC without its byte order.
+  return `linux-${arch === 'ppc64' ? 'ppc64le' : arch}-${library}`
 }

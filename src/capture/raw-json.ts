@@ -1,6 +1,6 @@
 /** RawJson: text that is JSON already, and what JSON.stringify does with it. Runs on the JS thread. */
 
-import { randomUUID } from 'node:crypto'
+import { getBuiltinModule } from 'node:process'
 import { allocate, checkBytes, utf8Of, type Bytes } from '../runtime/bytes.ts'
 import { invalidType } from '../runtime/errors.ts'
 import {
@@ -158,20 +158,33 @@ let isOurs = false
 const NOBODY: RawJson[] = []
 let met = NOBODY
 
-/** Beginning of the string that stands for a RawJson in the text of JSON.stringify. Nobody can guess it. */
-const MARK = `offloop:${randomUUID()}:`
+/** Beginnings of strings that stand for RawJsons in the text of JSON.stringify. Nobody can guess them. */
+interface Marks {
+  readonly whole: string
+  /** For the only property of a RawJson, where that is the answer of a `toJSON`. */
+  readonly bare: string
+}
+
+const MARK_LENGTH = 'offloop::'.length + 36
+let marks: Marks | undefined
+
+/** Makes the marks when the first RawJson is met: loading `node:crypto` takes 2 ms, which an import shall not. */
+function marksOf(): Marks {
+  if (marks === undefined) {
+    const { randomUUID } = getBuiltinModule('node:crypto')
+    marks = { whole: `offloop:${randomUUID()}:`, bare: `offloop:${randomUUID()}:` }
+  }
+  return marks
+}
 
 function mark(raw: RawJson): string {
   if (met === NOBODY) met = []
   addTo(met, raw)
-  return `${MARK}${met.length - 1}`
+  return `${marksOf().whole}${met.length - 1}`
 }
 
-/** Beginning of the string that stands for the only property of a RawJson, where that is the answer of a `toJSON`. */
-const BARE_MARK = `offloop:${randomUUID()}:`
-
 function markBare(raw: RawJson): string {
-  return BARE_MARK + sliceString(mark(raw), MARK.length, Infinity)
+  return marksOf().bare + sliceString(mark(raw), MARK_LENGTH, Infinity)
 }
 
 const READ_BY_CODE = /^Error\n.*\n.*\n {4}at (?!(?:JSON\.)?stringify \(<anonymous>\))/
@@ -207,13 +220,14 @@ export function stringify(value: unknown): string | Revived | undefined {
 }
 
 function revived(text: string, raws: readonly RawJson[]): Revived {
-  const rawAt = (part: string): RawJson | undefined => raws[toNumber(sliceString(part, MARK.length, part.length))]
+  const { whole, bare } = marksOf()
+  const rawAt = (part: string): RawJson | undefined => raws[toNumber(sliceString(part, MARK_LENGTH, part.length))]
   const value: unknown = parseJson(text, (_, part: unknown) => {
     if (typeof part === 'object' && part !== null) return bareIn(part) ?? part
     if (typeof part !== 'string') return part
-    const start = sliceString(part, 0, MARK.length)
-    if (start === BARE_MARK) return new Bare(rawAt(part))
-    return start === MARK ? rawAt(part) : part
+    const start = sliceString(part, 0, MARK_LENGTH)
+    if (start === bare) return new Bare(rawAt(part))
+    return start === whole ? rawAt(part) : part
   })
   // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- a value with a RawJson in it is an object
   return new Revived(value as object)

@@ -3,7 +3,7 @@
  * stack. Runs on the JS thread.
  */
 
-import { __napiBindingTarget, VERSION, type Failure } from '../../binding.js'
+import { VERSION, type Failure } from '../../binding.js'
 import { OffloopError, systemError, type ErrorCode } from './errors.ts'
 import { hasOwn } from './intrinsics.ts'
 import { withoutPrototype } from './options.ts'
@@ -99,7 +99,8 @@ export type {
 } from '../../binding.js'
 
 export const version: string = VERSION
-export const backend: 'native' | 'wasm' = __napiBindingTarget === 'native' ? 'native' : 'wasm'
+/** The loader takes no other addon. */
+export const backend: 'native' | 'wasm' = 'native'
 
 /** Code of a stopped task. The error of the call is then the signal's reason. */
 export const ABORTED = 'ABORT_ERR'

@@ -69,14 +69,18 @@ pub(crate) fn open_to_append(path: &Path, mode: u32) -> Result<File, FileError> 
 }
 
 /// Returns options that never wait: opening a FIFO without a writer would.
+#[cfg(unix)]
 fn nonblocking() -> OpenOptions {
+    use std::os::unix::fs::OpenOptionsExt;
     let mut options = OpenOptions::new();
-    #[cfg(unix)]
-    {
-        use std::os::unix::fs::OpenOptionsExt;
-        options.custom_flags(libc::O_NONBLOCK | libc::O_NOCTTY);
-    }
+    options.custom_flags(libc::O_NONBLOCK | libc::O_NOCTTY);
     options
+}
+
+/// Returns options for systems where opening a file never waits.
+#[cfg(not(unix))]
+fn nonblocking() -> OpenOptions {
+    OpenOptions::new()
 }
 
 /// Opens a regular file for reading. Returns its size, too.

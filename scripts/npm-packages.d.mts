@@ -1,0 +1,1 @@
+export function filesOfPackages(): Readonly<Record<string, string>>

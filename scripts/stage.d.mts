@@ -1,0 +1,4 @@
+export function withAbsoluteLinks(
+  text: string,
+  manifest: { readonly homepage: string; readonly version: string },
+): string
