@@ -300,10 +300,14 @@ async function errors() {
 async function abort() {
   const reason = new Error('the reason')
   assert.equal(await rejectionOf(offloop.encodeBase64(bytesOf(SIZE), { signal: AbortSignal.abort(reason) })), reason)
+  // More calls than run at once: the last one waits when it is aborted.
   const controller = new AbortController()
-  const pending = offloop.encodeBase64(bytesOf(SIZE), { signal: controller.signal })
+  const bytes = bytesOf(1_000_000)
+  const calls = Array.from({ length: 24 }, () => offloop.encodeBase64(bytes, { signal: controller.signal }))
   controller.abort(reason)
-  assert.equal(await rejectionOf(pending), reason)
+  const ends = await Promise.allSettled(calls)
+  assert.equal(ends.at(-1).reason, reason)
+  for (const end of ends) assert.ok(end.status === 'fulfilled' ? 1_000_000 < end.value.length : end.reason === reason)
   while (offloop.stats().running !== 0) await new Promise((next) => setTimeout(next, 1))
   assert.equal(offloop.stats().backend, 'native')
 }
