@@ -11,7 +11,7 @@ import { env, root, run } from './steps.mjs'
 
 const OLDEST_RUST = [1, 88]
 const ADDON_SOURCES = ['Cargo.toml', 'Cargo.lock', 'build.rs', 'crates', 'package.json']
-const DIST_SOURCES = ['src', 'tsconfig.json', 'tsconfig.build.json', 'binding.d.ts', 'package.json']
+const DIST_SOURCES = ['src', 'scripts/dist.mjs', 'tsconfig.json', 'tsconfig.build.json', 'binding.d.ts', 'package.json']
 const LIBRARY =
   { darwin: 'liboffloop_binding.dylib', win32: 'offloop_binding.dll' }[process.platform] ?? 'liboffloop_binding.so'
 

@@ -26,6 +26,10 @@ case $action in
     cp "$libraries/zlib1.dll" "$WINEPREFIX/bcryptprimitives.dll" "$system/"
     ;;
   run)
-    inside timeout 120 /usr/lib/wine/wine64 "$@"
+    # node.exe cannot write to a pipe.
+    code=0
+    inside timeout 120 /usr/lib/wine/wine64 "$@" > "$WINEPREFIX/output.log" 2>&1 || code=$?
+    cat "$WINEPREFIX/output.log"
+    exit "$code"
     ;;
 esac
