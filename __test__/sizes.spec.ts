@@ -3,10 +3,6 @@
 import test from 'ava'
 import { createEncoder, stats, type Bytes, type Encoder } from '../src/index.ts'
 import { isFull } from './fixtures/extent.ts'
-import { tuning } from '../src/capture/tuning.ts'
-
-// Tasks and memory are counted here.
-tuning.isRehearsed = false
 
 const ROWS = Array.from({ length: 6000 }, (_, id) => ({ id, text: `row ${id}`, score: id / 7, tags: ['a', 'b'] }))
 

@@ -19,10 +19,6 @@ import { pack } from './fixtures/packer.ts'
 import { print } from './fixtures/printer.ts'
 import { LIMITS, Random, randomMix, randomShape, randomTable, randomValue } from './fixtures/values.ts'
 import { FUZZ } from './fixtures/extent.ts'
-import { tuning } from '../src/capture/tuning.ts'
-
-// Tasks and memory are counted here.
-tuning.isRehearsed = false
 
 type CaptureOptions = NonNullable<Parameters<typeof capture>[1]>
 type JsonOptions = Pick<EncodeOptions, 'space' | 'newline' | 'sortKeys'>

@@ -3,7 +3,7 @@
  * arguments all of them. Checks each: its size, that it names no folder of this machine, and the oldest glibc it runs with.
  */
 
-import { copyFileSync, existsSync, mkdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
+import { copyFileSync, mkdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
 import { homedir } from 'node:os'
 import { join } from 'node:path'
 import { pathToFileURL } from 'node:url'
@@ -78,18 +78,23 @@ function emptyLibnode() {
   return folder
 }
 
+/** Builds one addon after the other. One that fails does not keep the others from being built. */
 async function main(names) {
-  const platforms = names.length === 0 ? PLATFORMS : names.map(platformNamed)
-  for (const platform of platforms) {
+  const folders = pathsOf().map(([path]) => path)
+  for (const platform of names.length === 0 ? PLATFORMS : names.map(platformNamed)) {
+    for (const fault of await faultsOfBuild(platform, folders)) {
+      console.error(`${addonOf(platform)}: ${fault}`)
+      process.exitCode = 1
+    }
+  }
+}
+
+async function faultsOfBuild(platform, folders) {
+  try {
     const addon = await build(platform)
-    if (addon === undefined || !existsSync(addon)) continue
-    const faults = faultsOf(
-      platform,
-      readFileSync(addon),
-      pathsOf().map(([path]) => path),
-    )
-    for (const fault of faults) console.error(`${addonOf(platform)}: ${fault}`)
-    if (faults.length !== 0) process.exitCode = 1
+    return addon === undefined ? [] : faultsOf(platform, readFileSync(addon), folders)
+  } catch (error) {
+    return [error.message]
   }
 }
 
