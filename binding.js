@@ -172,7 +172,7 @@ function noAddon(platforms, attempts) {
 }
 
 function describe(platform) {
-  const library = process.platform === 'linux' ? `, ${usesMusl() ? 'musl' : 'glibc'}` : ''
+  const library = process.platform === 'linux' ? `, ${platform.includes('musl') ? 'musl' : 'glibc'}` : ''
   return `${platform} (${process.platform}, ${process.arch}${library}, Node ${process.versions.node})`
 }
 

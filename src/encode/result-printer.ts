@@ -29,7 +29,7 @@ export interface ExpectedSize {
   /** Bytes of recycled memory. */
   readonly block: number
   /** Guesses of results of this kind, which learn from this one. */
-  readonly sizes: Sizes
+  readonly sizes: Pick<Sizes, 'learn'>
 }
 
 /** A captured value, for a task. */
@@ -102,7 +102,7 @@ function guessFrom(usual: number, sizes: Sizes): ExpectedSize {
 
 /** Returns the size of a result that is known. */
 export function exactly(size: number): ExpectedSize {
-  return guessFrom(size, EXACT)
+  return { usual: size, size, block: size, sizes: EXACT }
 }
 
 /** Remembers the size of a result, and returns it. It is negative where the result did not fit. */

@@ -45,14 +45,14 @@ export class SizeGuess {
   }
 }
 
-/** What predicts the sizes of results of one kind, and learns from them. */
+/** Predictor of the sizes of results of one kind. It learns from each. */
 export type Sizes = Pick<SizeGuess, 'predict' | 'learn'>
 
 /** Sizes of digests, which are always 64 bytes, and of lengths in digits, which are shorter. */
 export const DIGESTS: Sizes = { predict: () => 64, learn: () => undefined }
 
 /** Sizes of results that are known: their segments are printed. */
-export const EXACT: Sizes = { predict: (usual) => usual, learn: () => undefined }
+export const EXACT: Pick<Sizes, 'learn'> = { learn: () => undefined }
 
 /** Estimated length below which memory is never far too large. */
 const SMALL_RESULT = 16 * 1024

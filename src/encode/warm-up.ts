@@ -1,7 +1,7 @@
 /**
  * Runs the code of large calls once, on small values, when the event loop is first idle after the import. Code that ran
  * before is compiled, and libuv's threads are running: the first large call takes 1–2 ms less. Runs on the JS thread, in
- * slices of about a millisecond; `encoder.ts` starts it.
+ * slices of about a millisecond; `index.ts` starts it.
  */
 
 import { setTimeout } from 'node:timers'
