@@ -5,28 +5,18 @@
  */
 
 import { spawn } from 'node:child_process'
-import {
-  copyFileSync,
-  existsSync,
-  mkdirSync,
-  mkdtempSync,
-  readdirSync,
-  readFileSync,
-  rmSync,
-  writeFileSync,
-} from 'node:fs'
+import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { cacheFolder } from './cache.mjs'
 import { triple } from './machine.mjs'
 import { install as installNode, VERSIONS } from './node.mjs'
-import { addonOf, PACKAGE, PLATFORMS } from './platforms.mjs'
-import { stage } from './stage.mjs'
+import { PACKAGE, PLATFORMS } from './platforms.mjs'
+import { installPackages } from './registry.mjs'
+import { ownPathOf, stage } from './stage.mjs'
 import { root, run } from './steps.mjs'
 
 const TOOLS = { verdaccio: '6.10.4', pnpm: '12.21.0', yarn: '1.22.22', '@yarnpkg/cli-dist': '4.18.1', bun: '1.4.4' }
-const ARTIFACTS = join(root, 'artifacts')
 const SMOKE = join(root, 'scripts/smoke/smoke.mjs')
 const { version } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8'))
 
@@ -42,12 +32,15 @@ const MANAGERS = {
 
 /** The package managers of today need a newer Node than the package does. */
 const node24 = installNode(VERSIONS[2])
-const tools = installTools()
+// verdaccio asks for a tag of node-fetch, which not every mirror of the registry has.
+const cache = await installPackages('install-tools-1', TOOLS, { overrides: { 'node-fetch': '^2.7.0' } })
+if (cache === undefined) process.exit()
+const tools = join(cache, 'node_modules')
 const commands = {
-  '@pnpm': `node '${join(await tools, 'pnpm/bin/pnpm.mjs')}'`,
-  '@yarn4': `node '${join(await tools, '@yarnpkg/cli-dist/bin/yarn.js')}'`,
-  '@yarn': `node '${join(await tools, 'yarn/bin/yarn.js')}'`,
-  '@bun': `'${join(await tools, 'bun/bin/bun.exe')}'`,
+  '@pnpm': `node '${join(tools, 'pnpm/bin/pnpm.mjs')}'`,
+  '@yarn4': `node '${join(tools, '@yarnpkg/cli-dist/bin/yarn.js')}'`,
+  '@yarn': `node '${join(tools, 'yarn/bin/yarn.js')}'`,
+  '@bun': `'${join(tools, 'bun/bin/bun.exe')}'`,
 }
 const work = mkdtempSync(join(tmpdir(), 'offloop-install-'))
 const registry = await startRegistry()
@@ -63,27 +56,6 @@ for (const failure of failures) console.error(`✘ ${failure}`)
 console.log(`installs: ${failures.length === 0 ? 'all passed' : `${failures.length} failed`}`)
 if (failures.length !== 0) process.exitCode = 1
 
-async function installTools() {
-  const folder = cacheFolder('install-tools-1')
-  const modules = join(folder, 'node_modules')
-  const isReady = join(folder, 'ready')
-  if (existsSync(isReady)) return modules
-  const names = Object.entries(TOOLS).map(([name, of]) => `${name}@${of}`)
-  console.log(`installing ${names.join(' ')} …`)
-  mkdirSync(folder, { recursive: true })
-  // verdaccio asks for a tag of node-fetch, which not every mirror of the registry has.
-  writeFileSync(join(folder, 'package.json'), '{ "private": true, "overrides": { "node-fetch": "^2.7.0" } }\n')
-  const { code, output } = await run(`cd '${folder}' && npm install --no-audit --no-fund --silent ${names.join(' ')}`, {
-    quiet: true,
-  })
-  if (code !== 0) {
-    console.log(`left out: installs (the tools cannot be had: ${output.trim().split('\n').at(-1)})`)
-    process.exit(0)
-  }
-  writeFileSync(isReady, '')
-  return modules
-}
-
 async function startRegistry() {
   const port = await freePort()
   const storage = join(work, 'storage')
@@ -98,13 +70,7 @@ async function startRegistry() {
   )
   const child = spawn(
     node24,
-    [
-      join(await tools, 'verdaccio/bin/verdaccio'),
-      '--config',
-      join(work, 'verdaccio.json'),
-      '--listen',
-      `127.0.0.1:${port}`,
-    ],
+    [join(tools, 'verdaccio/bin/verdaccio'), '--config', join(work, 'verdaccio.json'), '--listen', `127.0.0.1:${port}`],
     { stdio: 'ignore' },
   )
   const url = `http://127.0.0.1:${port}/`
@@ -129,19 +95,15 @@ function freePort() {
   })
 }
 
+/** Publishes this machine's addon, and empty files for the other platforms unless they were prebuilt. */
 async function publishAll() {
-  mkdirSync(ARTIFACTS, { recursive: true })
-  const own = `offloop.${triple()}.node`
-  const empty = PLATFORMS.map(addonOf).filter((name) => !existsSync(join(ARTIFACTS, name)))
-  for (const name of empty) {
-    if (name === own) copyFileSync(join(root, own), join(ARTIFACTS, name))
-    else writeFileSync(join(ARTIFACTS, name), '')
+  const empty = join(work, 'empty.node')
+  writeFileSync(empty, '')
+  const pathOf = (platform) => {
+    const path = ownPathOf(platform)
+    return existsSync(path) ? path : empty
   }
-  try {
-    for (const folder of stage(PLATFORMS)) await publish(folder)
-  } finally {
-    for (const name of empty) rmSync(join(ARTIFACTS, name))
-  }
+  for (const folder of stage(PLATFORMS, pathOf)) await publish(folder)
 }
 
 async function publish(folder) {

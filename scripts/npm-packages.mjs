@@ -5,9 +5,8 @@
 
 import { mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { pathToFileURL } from 'node:url'
 import { addonOf, PACKAGE, PLATFORMS } from './platforms.mjs'
-import { root } from './steps.mjs'
+import { isStarted, root } from './steps.mjs'
 
 /** Returns the files of all folders, by path. */
 export function filesOfPackages() {
@@ -51,7 +50,7 @@ Install \`offloop\`: npm, pnpm, Yarn and Bun add this package where it fits. It 
 `
 }
 
-if (import.meta.url === pathToFileURL(process.argv[1] ?? '').href) {
+if (isStarted(import.meta)) {
   rmSync(join(root, 'npm'), { recursive: true, force: true })
   for (const [path, text] of Object.entries(filesOfPackages())) {
     mkdirSync(join(root, path, '..'), { recursive: true })

@@ -5,23 +5,35 @@
 
 import { cpSync, existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { pathToFileURL } from 'node:url'
 import { addonOf, PACKAGE, platformNamed, PLATFORMS } from './platforms.mjs'
-import { root } from './steps.mjs'
+import { ARTIFACTS } from './prebuild/folders.mjs'
+import { isStarted, root } from './steps.mjs'
 
-const STAGE = join(root, 'artifacts/npm')
+const STAGE = join(ARTIFACTS, 'npm')
 
-/** Makes the folders and returns their paths: those of the platforms, then that of the package itself. */
-export function stage(platforms) {
+/**
+ * Makes the folders and returns their paths: those of the platforms, then that of the package itself. `pathOf` finds the addon
+ * of a platform.
+ */
+export function stage(platforms, pathOf = prebuiltPathOf) {
   rmSync(STAGE, { recursive: true, force: true })
-  const folders = platforms.map(stagePlatform)
+  const folders = platforms.map((platform) => stagePlatform(platform, pathOf(platform)))
   return [...folders, stageMain(platforms)]
 }
 
-function stagePlatform(platform) {
-  const addon = join(root, 'artifacts', addonOf(platform))
-  if (!existsSync(addon))
-    throw new Error(`${addonOf(platform)} is missing in artifacts: run \`npm run prebuild -- ${platform.name}\``)
+function prebuiltPathOf(platform) {
+  const path = join(ARTIFACTS, addonOf(platform))
+  if (existsSync(path)) return path
+  throw new Error(`${addonOf(platform)} is missing in artifacts: run \`npm run prebuild -- ${platform.name}\``)
+}
+
+/** Returns the path of the addon that was prebuilt; else that of the checkout, which tests of this machine may use. */
+export function ownPathOf(platform) {
+  const prebuilt = join(ARTIFACTS, addonOf(platform))
+  return existsSync(prebuilt) ? prebuilt : join(root, addonOf(platform))
+}
+
+function stagePlatform(platform, addon) {
   const folder = join(STAGE, platform.name)
   cpSync(join(root, 'npm', platform.name), folder, { recursive: true })
   cpSync(join(root, 'LICENSE'), join(folder, 'LICENSE'))
@@ -57,7 +69,7 @@ export function withAbsoluteLinks(text, { homepage, version }) {
     .replaceAll(/(src|srcset)="(?!https?:)([^"]+)"/g, `$1="${repository}/raw/v${version}/$2"`)
 }
 
-if (import.meta.url === pathToFileURL(process.argv[1] ?? '').href) {
+if (isStarted(import.meta)) {
   const names = process.argv.slice(2)
   const platforms = names.length === 0 ? PLATFORMS : names.map(platformNamed)
   for (const folder of stage(platforms)) console.log(folder)

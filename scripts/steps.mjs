@@ -1,9 +1,14 @@
 /** Commands, one after the other, their output shown as it comes. Without dependencies: setup runs before they are installed. */
 
 import { spawn } from 'node:child_process'
-import { fileURLToPath } from 'node:url'
+import { fileURLToPath, pathToFileURL } from 'node:url'
 
 export const root = fileURLToPath(new URL('../', import.meta.url))
+
+/** Whether Node was started with this module, and no other imports it. */
+export function isStarted({ url }) {
+  return url === pathToFileURL(process.argv[1] ?? '').href
+}
 
 /** Runs a command line in the project's folder; resolves to its exit code and what it printed. */
 export function run(line, { quiet = false, env = process.env } = {}) {

@@ -3,16 +3,18 @@
  * Each tool comes from a registry. docs/platforms.md has the table of what works.
  */
 
-import { cpSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { cpSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { cacheFolder } from './cache.mjs'
 import { triple } from './machine.mjs'
 import { install, VERSIONS } from './node.mjs'
-import { addonOf, PACKAGE, platformNamed } from './platforms.mjs'
-import { stage } from './stage.mjs'
-import { root, run } from './steps.mjs'
+import { PACKAGE, platformNamed } from './platforms.mjs'
+import { installPackages } from './registry.mjs'
+import { ownPathOf, stage } from './stage.mjs'
+import { run } from './steps.mjs'
 
+const TOOLS_FOLDER = 'tools-1'
 const PACKAGES = {
   esbuild: '0.28.2',
   rollup: '4',
@@ -58,7 +60,7 @@ test('decodes', async () => { ${TEST} })
 }
 
 const PASSED = /^TOOL OK ABC/m
-/** What is run, by name: command lines, and what the last one prints. */
+/** Command lines by name of the tool. The last one prints that it passed. */
 const RUNS = {
   'ES module': ['node entry.mjs'],
   CommonJS: [`node -e "require('offloop').decodeBase64('QUJD').then((bytes) => console.log('TOOL OK ' + bytes))"`],
@@ -89,23 +91,9 @@ const RUNS = {
 }
 
 const node = install(VERSIONS[2])
-const folder = cacheFolder('tools-1')
-if (await installTools()) await testAll()
-
-async function installTools() {
-  if (existsSync(join(folder, 'ready'))) return true
-  const names = Object.entries(PACKAGES).map(([name, version]) => `${name}@${version}`)
-  console.log(`installing ${names.join(' ')} …`)
-  mkdirSync(folder, { recursive: true })
-  writeFileSync(join(folder, 'package.json'), '{ "private": true }\n')
-  const { code, output } = await run(`cd '${folder}' && npm install --no-audit --no-fund --silent ${names.join(' ')}`, {
-    quiet: true,
-    env: environment(),
-  })
-  if (code !== 0) console.log(`left out: tools (they cannot be had: ${output.trim().split('\n').at(-1)})`)
-  else writeFileSync(join(folder, 'ready'), '')
-  return code === 0
-}
+const folder = cacheFolder(TOOLS_FOLDER)
+const isInstalled = (await installPackages(TOOLS_FOLDER, PACKAGES, { env: environment() })) !== undefined
+if (isInstalled) await testAll()
 
 async function testAll() {
   const project = mkdtempSync(join(folder, 'project-'))
@@ -121,12 +109,7 @@ async function testAll() {
 /** Installs the package as users have it. */
 async function makeProject(project) {
   const platform = platformNamed(triple())
-  const addon = join(root, 'artifacts', addonOf(platform))
-  if (!existsSync(addon)) {
-    mkdirSync(join(root, 'artifacts'), { recursive: true })
-    cpSync(join(root, addonOf(platform)), addon)
-  }
-  const [binding, main] = stage([platform])
+  const [binding, main] = stage([platform], ownPathOf)
   cpSync(main, join(project, 'node_modules/offloop'), { recursive: true })
   cpSync(binding, join(project, 'node_modules', `${PACKAGE}-${platform.name}`), { recursive: true })
   for (const [path, text] of Object.entries(FILES)) writeFileSync(join(project, path), text)

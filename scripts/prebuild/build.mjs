@@ -6,12 +6,11 @@
 import { copyFileSync, mkdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
 import { homedir } from 'node:os'
 import { join } from 'node:path'
-import { pathToFileURL } from 'node:url'
 import { addonOf, platformNamed, PLATFORMS } from '../platforms.mjs'
-import { root, run } from '../steps.mjs'
+import { isStarted, root, run } from '../steps.mjs'
 import { faultsOf } from './checks.mjs'
 import { ARTIFACTS, DEBIAN, WORK } from './folders.mjs'
-import { toolchainFor } from './toolchain.mjs'
+import { toolchainFor, zigTargetOf } from './toolchain.mjs'
 
 /** Name of the library that cargo builds, by system. */
 const LIBRARY = { darwin: 'liboffloop_binding.dylib', win32: 'offloop_binding.dll' }
@@ -25,12 +24,12 @@ export async function build(platform, { features = [], folder = ARTIFACTS } = {}
   }
   console.log(`building ${addonOf(platform)} …`)
   const started = Date.now()
-  const { target, glibc, os } = platform
+  const { target, os } = platform
   const targetFolder = join(WORK, 'target')
   const all = [...features, ...(os === 'win32' ? ['napi/dyn-symbols'] : [])]
   const line = [
     'cargo-zigbuild zigbuild --release --lib --locked',
-    `--target ${target}${glibc === undefined ? '' : `.${glibc}`} --target-dir '${targetFolder}'`,
+    `--target ${zigTargetOf(platform)} --target-dir '${targetFolder}'`,
     all.length === 0 ? '' : `--features ${all.join(',')}`,
     ...flags,
   ].join(' ')
@@ -98,4 +97,4 @@ async function faultsOfBuild(platform, folders) {
   }
 }
 
-if (import.meta.url === pathToFileURL(process.argv[1] ?? '').href) await main(process.argv.slice(2))
+if (isStarted(import.meta)) await main(process.argv.slice(2))

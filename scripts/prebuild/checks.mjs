@@ -1,4 +1,4 @@
-/** What every prebuilt addon must be: small, without folders of the machine that built it, and for the glibc it promises. */
+/** Checks of prebuilt addons: their size, folders of the machine that built them, and the glibc they need. */
 
 const MOST_BYTES = 1_600_000
 /** Instructions of s390x are longer. */

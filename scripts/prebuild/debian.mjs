@@ -75,7 +75,9 @@ function prepareApt() {
   ]) {
     mkdirSync(folder, { recursive: true })
   }
-  const { mirror, suite, key } = sourceOfSystem()
+  const mirror = mirrorOfSystem()
+  const key = '/usr/share/keyrings/debian-archive-keyring.gpg'
+  const [, suite = 'bookworm'] = /VERSION_CODENAME=(\S+)/.exec(readFileSync('/etc/os-release', 'utf8')) ?? []
   const list = join(state, 'sources.list')
   writeFileSync(
     list,
@@ -95,8 +97,8 @@ function prepareApt() {
   return [...Object.entries(options).map(([name, value]) => `-o ${name}=${value}`), ...architectures].join(' ')
 }
 
-/** Returns the mirror and suite of this machine's own sources. */
-function sourceOfSystem() {
+/** Returns the mirror of this machine's own sources. */
+export function mirrorOfSystem() {
   const folder = '/etc/apt/sources.list.d'
   const files = [
     '/etc/apt/sources.list',
@@ -107,6 +109,5 @@ function sourceOfSystem() {
     .map((path) => readFileSync(path, 'utf8'))
     .join('\n')
   const [mirror] = /https?:\/\/\S+\/debian(?=\/?\s)/.exec(text.replaceAll(/^#.*$/gm, '')) ?? ['']
-  const [, suite = 'bookworm'] = /VERSION_CODENAME=(\S+)/.exec(readFileSync('/etc/os-release', 'utf8')) ?? []
-  return { mirror, suite, key: '/usr/share/keyrings/debian-archive-keyring.gpg' }
+  return mirror
 }

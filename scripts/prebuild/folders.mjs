@@ -9,6 +9,8 @@ export const WORK = cacheFolder('prebuild-1')
 export const DEBIAN = join(WORK, 'debian')
 /** Programs that call the unpacked ones, each with its own libraries. */
 export const TOOLS = join(WORK, 'tools')
+/** Python's environment with zig and cargo-zigbuild. */
+export const VENV = join(WORK, 'venv')
 /** Node of other platforms, and C libraries it runs with. */
 export const NODES = join(WORK, 'nodes')
 export const ARTIFACTS = join(root, 'artifacts')

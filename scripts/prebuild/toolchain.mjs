@@ -1,18 +1,22 @@
 /**
- * What builds the addon for another platform: zig as the linker, cargo-zigbuild, and Debian's rustc, which builds the standard
- * library of the target from its source. Where there is no Debian, a rustup that has the target serves.
+ * Toolchain for other platforms: zig as the linker, cargo-zigbuild, and Debian's rustc, which builds the standard library of
+ * the target from its source. Where there is no Debian, a rustup that has the target serves.
  */
 
 import { chmodSync, existsSync, mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { run } from '../steps.mjs'
 import { unpack } from './debian.mjs'
-import { DEBIAN, TOOLS, WORK } from './folders.mjs'
+import { DEBIAN, TOOLS, VENV, WORK } from './folders.mjs'
 
-const VENV = join(WORK, 'venv')
 const PYTHON_PACKAGES = 'ziglang==0.15.2 cargo-zigbuild==0.24.0'
 /** Folders of the C libraries of Debian's programs. */
 const LIBRARIES = [join(DEBIAN, 'usr/lib/x86_64-linux-gnu'), join(DEBIAN, 'usr/lib')].join(':')
+
+/** Returns the target as cargo-zigbuild takes it: with the glibc to link against. */
+export function zigTargetOf({ target, glibc }) {
+  return glibc === undefined ? target : `${target}.${glibc}`
+}
 
 /** Returns `{ env, flags }` for cargo, or `{ reason }`: one line that says what is missing. */
 export async function toolchainFor({ target }) {
