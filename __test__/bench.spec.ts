@@ -235,14 +235,17 @@ test('the benchmark json-calls, quick and of one value, compares, measures and p
 })
 
 test.serial('a live heap has the size that was asked for, and goes when it is emptied', (t) => {
-  for (const megabytes of [0, 1, 40]) {
+  // What V8 compiles meanwhile may hold the pool of `fillHeap` for a while, which has 1 MB.
+  const elseMb = 2
+  for (const megabytes of [0, 8, 40]) {
     const before = usedBytes()
     const told = fillHeap(megabytes)
     const grownMb = (usedBytes() - before) / 1e6
-    t.true(Math.abs(grownMb - megabytes) <= Math.max(megabytes * 0.05, 1), `${megabytes}: ${grownMb}`)
-    t.true(Math.abs(grownMb - told) <= 1, `${grownMb}, told ${told}`)
+    t.true(Math.abs(grownMb - megabytes) <= elseMb, `${megabytes}: ${grownMb}`)
+    t.true(Math.abs(grownMb - told) <= elseMb, `${grownMb}, told ${told}`)
     emptyHeap()
-    t.true(usedBytes() - before < 1e6)
+    const leftMb = (usedBytes() - before) / 1e6
+    t.true(leftMb <= elseMb, `${megabytes}: ${leftMb} left`)
   }
 })
 
