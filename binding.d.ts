@@ -74,11 +74,8 @@ export declare class Lexicon {
 
 /** Compiled `lift` option. */
 export declare class LiftPointers {
-  /**
-   * Compiles the pointers. `kinds` and `hints` belong to the pointer of the same index. `keeps_mismatches` leaves
-   * values of another type in the body.
-   */
-  constructor(pointers: Array<string>, kinds: Array<string>, hints: (NativeHints | null)[], keepsMismatches: boolean)
+  /** Compiles the pointers. `kinds` and `hints` belong to the pointer of the same index. */
+  constructor(pointers: Array<string>, kinds: Array<string>, hints: (NativeHints | null)[], rules: NativeRestRules)
   /** The first invalid pointer, if there is one. No value matches then. */
   get wrongPointer(): WrongPointer | null
 }
@@ -126,6 +123,8 @@ export declare class RowsReader {
 /** A file that is written beside the one it replaces. */
 export declare class SavedFile {
   constructor(path: string, mode: number | undefined | null, durability: DurabilityName)
+  /** Refuses a file of more than `max_bytes`; Infinity stands for no limit. */
+  bound(maxBytes: number): void
   /** Makes the next write the last one: it replaces the old file. */
   end(): void
 }
@@ -341,10 +340,10 @@ export interface Failure {
  * Writes the values of the body to `memories`, and its rest to `rest` or, without it, for `takeRest`; in a task. Resolves to
  * JSON: see `FilledBody::describe`.
  */
-export declare function fillBody(scanned: ScannedBody, rest: Uint8Array | null, memories: Uint8Array[], stop?: Stop | undefined | null): Promise<string | Failure>
+export declare function fillBody(scanned: ScannedBody, rest: Uint8Array | null, memories: Uint8Array[], replacements?: Array<string> | undefined | null, stop?: Stop | undefined | null): Promise<string | Failure>
 
 /** Does what [`fill_body`] does, on the JS thread. */
-export declare function fillBodySync(scanned: ScannedBody, rest: Uint8Array | null, memories: Uint8Array[]): string | Failure
+export declare function fillBodySync(scanned: ScannedBody, rest: Uint8Array | null, memories: Uint8Array[], replacements?: Array<string> | undefined | null): string | Failure
 
 /** Decodes planned turns in a task to `out`, which has the size of the plan. */
 export declare function fillExperts(turns: ExpertsTurns, source: InputBytes, out: Uint8Array, stop?: Stop | undefined | null): Promise<number | Failure>
@@ -421,6 +420,13 @@ export interface NativeHints {
   /** Index in [`Dtype::ALL`]. */
   dtype?: number | undefined
   start?: number | undefined
+}
+
+/** Rules for the values that are not lifted: see `RestRules`. Infinity stands for no limit. */
+export interface NativeRestRules {
+  keepsMismatches: boolean
+  longestString: number
+  longestRest: number
 }
 
 /** Reads the next batch as the JSON text that `BatchWriter` makes; an empty text at the end of the file. */

@@ -1,13 +1,13 @@
 /** Bodies taken apart, against JSON.parse and a walk over what it gives. `OFFLOOP_FUZZ` says how many are made by chance. */
 
-import { createServer } from 'node:http'
+import { createServer, get, type IncomingMessage } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { Readable } from 'node:stream'
 import { isDeepStrictEqual } from 'node:util'
 import test, { type ExecutionContext } from 'ava'
-import { parse, split, type ParseOptions } from '../src/index.ts'
+import { decodeBase64, parse, split, stats } from '../src/index.ts'
 import { MOST_PATTERNS, readPatterns } from '../src/parse/lift.ts'
-import { lift, Mismatch, type Expected, type Lifts, type PlainLift } from './fixtures/lifter.ts'
+import { lift, Mismatch, type Expected, type LiftRules, type Lifts, type PlainLift } from './fixtures/lifter.ts'
 import { inChunks, noise } from './fixtures/text.ts'
 import { HOSTILE_KEYS, Random } from './fixtures/values.ts'
 import { FUZZ } from './fixtures/extent.ts'
@@ -15,9 +15,9 @@ import { checkMemory } from './fixtures/results.ts'
 
 type Outcome = Expected | 'ERR_OFFLOOP_JSON' | 'ERR_OFFLOOP_LIFT'
 
-function expectedOf(body: Uint8Array, lifts: Lifts, keeps: boolean): Outcome {
+function expectedOf(body: Uint8Array, lifts: Lifts, rules: LiftRules): Outcome {
   try {
-    return lift(body, lifts, keeps)
+    return lift(body, lifts, rules)
   } catch (error) {
     return error instanceof Mismatch ? 'ERR_OFFLOOP_LIFT' : 'ERR_OFFLOOP_JSON'
   }
@@ -53,13 +53,8 @@ async function codeOf(call: Promise<unknown>): Promise<string> {
 }
 
 /** In all the ways in which a body may come. */
-async function compare(
-  t: ExecutionContext,
-  body: Uint8Array,
-  lifts: Lifts,
-  options: Pick<ParseOptions, 'onMismatch'> = {},
-): Promise<void> {
-  const expected = expectedOf(body, lifts, options.onMismatch === 'keep')
+async function compare(t: ExecutionContext, body: Uint8Array, lifts: Lifts, options: LiftRules = {}): Promise<void> {
+  const expected = expectedOf(body, lifts, options)
   const what = `${JSON.stringify(lifts)} of ${Buffer.from(body).toString().slice(0, 300)}`
   const given = { ...options, lift: lifts }
   const third = Math.ceil(body.length / 3)
@@ -162,6 +157,8 @@ test('what is no JSON is refused, with the byte where it ends to be any', async 
   }
 })
 
+const ELEMENTS = ['int8', 'uint8', 'int16', 'uint16', 'int32', 'uint32', 'float32', 'float64'] as const
+
 const BODY = utf8(
   '{"id":"a","choices":[{"index":0,"data":"QUJD","ids":[1,2,3],"x":{"data":"AA=="}},{"data":null,"ids":[]},{"data":7}],' +
     '"rout\\u0065d":"QU\\/D","a/b":{"~":"QQ"},"":"Qg==","n":[1.5,-2,3e2]}',
@@ -169,7 +166,7 @@ const BODY = utf8(
 
 test('many pointers are not compared with each other on the JS thread', async (t) => {
   const pointers = Array.from({ length: MOST_PATTERNS + 1 }, (_, index) => `/p${index}`)
-  const kinds = pointers.map(() => 'base64' as const)
+  const kinds = pointers.map(() => ({ form: 'base64', element: undefined, hints: null }) as const)
   t.is(readPatterns(pointers.slice(1), kinds)?.length, MOST_PATTERNS)
   t.is(readPatterns(pointers, kinds), undefined)
   const lifts = Object.fromEntries(pointers.map((pointer) => [pointer, 'base64'] as const))
@@ -240,8 +237,11 @@ test('numbers: the doubles of JSON.parse, and what fits', async (t) => {
   const others =
     '1e400 -1e400 5e-324 1e-400 0.1 123456789012345 1234567890123456 9007199254740993 1E+2 3.4e38 3.5e38 4294967295'
   for (const text of `${numbers} ${others}`.split(' ')) {
-    for (const kind of ['int32', 'uint8', 'uint16', 'float32', 'float64'] as const) {
+    for (const kind of ELEMENTS) {
       await compare(t, utf8(`[1, ${text} ,2]`), { '': kind })
+      await compare(t, utf8(`[[1, ${text}] ,[2]]`), { '': { ragged: kind } })
+      await compare(t, utf8(`[[1, ${text}] ,[2, 3]]`), { '': { tensor: kind } })
+      await compare(t, utf8(`[1, ${text} ,2]`), { '': kind }, { onMismatch: 'keep' })
     }
   }
   for (const text of [
@@ -417,7 +417,7 @@ test('many values, small and large', async (t) => {
   rows.push({ data: noise(300_000).toString('base64'), n: [1] })
   const lifts = { '/*/data': 'base64', '/*/n': 'int32' } as const
   const body = utf8(JSON.stringify(rows))
-  t.true(isDeepStrictEqual(await parse(body, { lift: lifts }), lift(body, lifts, false).value))
+  t.true(isDeepStrictEqual(await parse(body, { lift: lifts }), lift(body, lifts, {}).value))
 })
 
 test('bodies longer than strings can be', async (t) => {
@@ -464,6 +464,14 @@ test('wrong arguments', async (t) => {
     [[utf8('1'), { lift: { a: 'raw' } }], 'ERR_INVALID_ARG_VALUE'],
     [[utf8('1'), { lift: { '/a~2': 'raw' } }], 'ERR_INVALID_ARG_VALUE'],
     [[utf8('1'), { lift: { '/a/**/b': 'raw' } }], 'ERR_INVALID_ARG_VALUE'],
+    [[utf8('1'), { lift: { '/a': {} } }], 'ERR_INVALID_ARG_VALUE'],
+    [[utf8('1'), { lift: { '/a': { ragged: 'int8', tensor: 'int8' } } }], 'ERR_INVALID_ARG_VALUE'],
+    [[utf8('1'), { lift: { '/a': { ragged: 'raw' } } }], 'ERR_INVALID_ARG_VALUE'],
+    [[utf8('1'), { lift: { '/a': { tensor: undefined } } }], 'ERR_INVALID_ARG_VALUE'],
+    [[utf8('1'), { lift: { '/a': { raw: true } } }], 'ERR_INVALID_ARG_VALUE'],
+    [[utf8('1'), { lift: { '/a': 'toString' } }], 'ERR_INVALID_ARG_VALUE'],
+    [[utf8('1'), { replace: 'null' }], 'ERR_INVALID_ARG_VALUE'],
+    [[utf8('1'), { maxBytes: '1' }], 'ERR_INVALID_ARG_TYPE'],
     [[utf8('1'), { onMismatch: 'skip' }], 'ERR_INVALID_ARG_VALUE'],
     [[utf8('1'), { transfer: 1 }], 'ERR_INVALID_ARG_TYPE'],
     [[[1]], 'ERR_INVALID_ARG_TYPE'],
@@ -471,6 +479,185 @@ test('wrong arguments', async (t) => {
     await t.throwsAsync(call(...args), { code }, JSON.stringify(args))
   }
   await t.throwsAsync(Reflect.apply(split, undefined, [utf8('1'), {}]), { code: 'ERR_INVALID_ARG_TYPE' })
+  await t.throwsAsync(Reflect.apply(split, undefined, [utf8('1'), { lift: {}, replace: 'x' }]), {
+    code: 'ERR_INVALID_ARG_VALUE',
+  })
+})
+
+// ───────────────────────────── bounds ─────────────────────────────
+
+/** An endless stream of bytes, and what became of it. */
+function endless(): { readonly stream: AsyncIterable<Uint8Array>; readonly ended: () => boolean } {
+  let isEnded = false
+  async function* chunks(): AsyncGenerator<Uint8Array> {
+    try {
+      for (;;) yield Buffer.alloc(10_000, 0x20)
+    } finally {
+      isEnded = true
+    }
+  }
+  return { stream: chunks(), ended: () => isEnded }
+}
+
+test('a body of maxBytes is read, and one of a byte more is refused, in every way it may come', async (t) => {
+  for (const length of [1, 40_000, 200_000]) {
+    const body = utf8(JSON.stringify('x'.repeat(length)))
+    const ways: readonly (() => Parameters<typeof parse>[0])[] = [
+      () => body,
+      () => Uint8Array.from(body).buffer,
+      () => [body.subarray(0, 1), body.subarray(1)],
+      () => Readable.from([body.subarray(0, 2), body.subarray(2)]),
+      () => new Blob([body]).stream(),
+    ]
+    for (const way of ways) {
+      for (const call of [
+        async (maxBytes: number) => await parse(way(), { maxBytes }),
+        async (maxBytes: number) => await split(way(), { maxBytes, lift: {} }),
+        async (maxBytes: number) => await decodeBase64(way(), { maxBytes, mode: 'node' }),
+      ]) {
+        await t.notThrowsAsync(call(body.length))
+        await t.throwsAsync(call(body.length - 1), { code: 'ERR_OFFLOOP_TOO_LARGE' })
+        await t.throwsAsync(call(0), { code: 'ERR_OFFLOOP_TOO_LARGE' })
+      }
+    }
+  }
+  await t.throwsAsync(decodeBase64('QUJD', { maxBytes: 3 }), { code: 'ERR_OFFLOOP_TOO_LARGE' })
+  t.is((await decodeBase64('QUJD', { maxBytes: 4 })).toString(), 'ABC')
+})
+
+test('a refused body that was to be taken stays with its owner', async (t) => {
+  const body = Uint8Array.from(utf8(JSON.stringify('x'.repeat(200_000))))
+  await t.throwsAsync(parse(body, { transfer: true, maxBytes: 200_001 }), { code: 'ERR_OFFLOOP_TOO_LARGE' })
+  t.is(body.length, 200_002)
+})
+
+test('a stream is cancelled at the byte that exceeds', async (t) => {
+  const { stream, ended } = endless()
+  await t.throwsAsync(parse(stream, { maxBytes: 1e6 }), { code: 'ERR_OFFLOOP_TOO_LARGE' })
+  t.true(ended())
+  const node = Readable.from(endless().stream)
+  await t.throwsAsync(split(node, { maxBytes: 1e6, lift: {} }), { code: 'ERR_OFFLOOP_TOO_LARGE' })
+  t.true(node.destroyed)
+  let reason: unknown
+  const web = new ReadableStream<Uint8Array>({
+    pull: (controller) => controller.enqueue(new Uint8Array(10_000)),
+    cancel: (given) => (reason = given),
+  })
+  const error = await t.throwsAsync(decodeBase64(web, { maxBytes: 1e6 }), { code: 'ERR_OFFLOOP_TOO_LARGE' })
+  t.is(reason, error)
+})
+
+test('a body that announces more than maxBytes is not read', async (t) => {
+  const server = createServer((request, response) => {
+    response.setHeader('content-length', 1e9)
+    response.write('[')
+    request.socket.once('close', () => server.close())
+  }).listen(0, '127.0.0.1')
+  await new Promise((resolve) => server.once('listening', resolve))
+  // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- a server that listens on a port has such an address
+  const { port } = server.address() as AddressInfo
+  const response = await new Promise<IncomingMessage>((resolve) => get({ port, host: '127.0.0.1' }, resolve))
+  await t.throwsAsync(parse(response, { maxBytes: 1e6 }), {
+    code: 'ERR_OFFLOOP_TOO_LARGE',
+    message: /1000000000 bytes/,
+  })
+  t.true(response.destroyed)
+  await new Promise((resolve) => server.once('close', resolve))
+})
+
+test('wrong bounds are refused', async (t) => {
+  for (const options of [{ maxBytes: -1 }, { maxBytes: 1.5 }, { dropStringsOver: -1 }, { dropStringsOver: NaN }]) {
+    await t.throwsAsync(parse(utf8('1'), options), { code: 'ERR_OUT_OF_RANGE' })
+  }
+  t.is(await parse(utf8('1'), { maxBytes: Infinity, dropStringsOver: Infinity }), 1)
+})
+
+test('long strings are dropped wherever they stand, but for those that are lifted', async (t) => {
+  const body = utf8('{"a":"1234","b":{"c":["12345","123\\n","é5678"],"12345678":7},"d":"QUJDRA=="}')
+  for (const dropStringsOver of [0, 5, 6, 7, 100]) {
+    for (const lifts of [{}, { '/d': 'base64' }, { '/b': 'raw' }, { '/b/c': 'int8' }] as const) {
+      await compare(t, body, lifts, { dropStringsOver, onMismatch: 'keep' })
+    }
+  }
+  t.is(await parse(utf8('"12345"'), { dropStringsOver: 6 }), null)
+  t.is(await parse(utf8('"12345"'), { dropStringsOver: 7 }), '12345')
+})
+
+test.serial('dropped values make no memory of V8, however large they are', async (t) => {
+  const images = Array.from({ length: 10 }, () => ({ url: 'QUJD'.repeat(100_000), detail: 'auto' }))
+  const body = utf8(JSON.stringify({ images, text: 'x'.repeat(500_000) }))
+  const { made, reused } = stats().results
+  const options = { lift: { '/images/*/url': 'drop' }, dropStringsOver: 1000 } as const
+  const expected = { images: images.map(({ detail }) => ({ url: null, detail })), text: null }
+  t.deepEqual(await parse(body, options), expected)
+  const { json, lifted } = await split(body, options)
+  t.deepEqual(JSON.parse(json.toString()), expected)
+  t.deepEqual(
+    lifted,
+    Array.from({ length: 10 }, (_, index) => ({ pointer: `/images/${index}/url`, value: null })),
+  )
+  t.deepEqual([stats().results.made, stats().results.reused], [made, reused])
+})
+
+// ───────────────────────────── replacements ─────────────────────────────
+
+test('strings stand in the places of values that were split off', async (t) => {
+  const data = noise(300_000)
+  const value = { a: data.toString('base64'), 'b/~': [[1, 2], [3]], c: 'x'.repeat(100), d: null }
+  const lifts = { '/a': 'base64', '/b~1~0': { ragged: 'int32' }, '/c': 'drop', '/d': 'raw' } as const
+  const calls: unknown[] = []
+  for (const body of [utf8(JSON.stringify(value)), [utf8(JSON.stringify(value))]]) {
+    const { json, lifted } = await split(body, {
+      lift: lifts,
+      replace(index, pointer) {
+        calls.push([index, pointer])
+        return `"${index}" 中 \ud800`
+      },
+    })
+    const text = (index: number): string => `"${index}" 中 \ud800`
+    t.deepEqual(JSON.parse(json.toString()), { a: text(0), 'b/~': text(1), c: text(2), d: null })
+    t.deepEqual(
+      lifted.map(({ pointer }) => pointer),
+      ['/a', '/b~1~0', '/c'],
+    )
+    t.true(data.equals(Object(lifted[0]?.value)))
+    t.deepEqual(calls.splice(0), [
+      [0, '/a'],
+      [1, '/b~1~0'],
+      [2, '/c'],
+    ])
+  }
+  const plain = await split(utf8('[1,[2]]'), { lift: { '/1': 'raw' }, replace: 'null' })
+  t.is(plain.json.toString(), '[1,null]')
+})
+
+test('a replacement that throws, aborts or returns no string rejects, and nothing is lost', async (t) => {
+  const reason = new Error('mine')
+  const body = utf8(JSON.stringify({ a: 'QUJD'.repeat(50_000) }))
+  const lifts = { '/a': 'base64' } as const
+  for (const given of [body, [body]]) {
+    const options = {
+      lift: lifts,
+      replace: () =>
+        (() => {
+          throw reason
+        })(),
+    }
+    t.is(await t.throwsAsync(split(given, options)), reason)
+    const replace: unknown = () => 7
+    await t.throwsAsync(Reflect.apply(split, undefined, [given, { lift: lifts, replace }]), {
+      code: 'ERR_INVALID_ARG_TYPE',
+    })
+    const controller = new AbortController()
+    const aborting = (): string => {
+      controller.abort(reason)
+      return ''
+    }
+    const call = split(given, { lift: lifts, replace: aborting, signal: controller.signal })
+    t.is(await t.throwsAsync(call), reason)
+  }
+  const { lifted } = await split(Uint8Array.from(body), { lift: lifts, transfer: true })
+  t.is(Object(lifted[0]?.value).length, 150_000)
 })
 
 // ───────────────────────────── by chance ─────────────────────────────
@@ -504,7 +691,7 @@ function randomText(random: Random, depth: number): string {
         .toString('base64')
         .replaceAll('/', random.once(2) ? '\\/' : '/')}"`
     case 5:
-      return `[${space()}${list(() => String(random.int(300)))}${space()}]`
+      return randomNumbers(random, space)
     case 6:
       return `[${space()}${list(() => randomText(random, depth + 1))}${space()}]`
     default: {
@@ -512,6 +699,18 @@ function randomText(random: Random, depth: number): string {
       return `{${space()}${list(member)}${space()}}`
     }
   }
+}
+
+/** Numbers, often nested, and often in lists of equal lengths. */
+function randomNumbers(random: Random, space: () => string): string {
+  const equal = random.once(2) ? undefined : random.int(3)
+  const nested = (depth: number): string => {
+    const length = equal ?? random.int(4)
+    const isDeep = 0 < depth && !(equal === undefined && random.once(6))
+    const items = random.list(length, () => (isDeep ? nested(depth - 1) : String(random.int(300))))
+    return `[${space()}${items.join(`${space()},${space()}`)}${space()}]`
+  }
+  return nested(random.int(4))
 }
 
 function escapedKey(escaped: (text: string) => string, random: Random): string {
@@ -526,14 +725,21 @@ function randomPointer(random: Random): string {
   return steps.map((step) => `/${step}`).join('')
 }
 
-const KINDS: readonly PlainLift[] = ['base64', 'int32', 'uint8', 'uint16', 'float32', 'float64', 'raw']
+const KINDS: readonly PlainLift[] = [
+  'base64',
+  'raw',
+  'drop',
+  ...ELEMENTS,
+  ...ELEMENTS.flatMap((element) => [{ base64: element }, { ragged: element }, { tensor: element }]),
+]
 
 test('random bodies and pointers', async (t) => {
   const random = new Random(37)
   for (let round = 0; round < TOTAL; round += 1) {
     const lifts = Object.fromEntries(random.list(random.int(4), () => [randomPointer(random), random.pick(KINDS)]))
     const onMismatch = random.pick(['keep', 'keep', 'throw', undefined] as const)
-    await compare(t, utf8(randomText(random, 0)), lifts, { onMismatch })
+    const dropStringsOver = random.pick([undefined, undefined, random.int(20)])
+    await compare(t, utf8(randomText(random, 0)), lifts, { onMismatch, dropStringsOver })
   }
 })
 

@@ -43,6 +43,38 @@ test('a value is saved as the JSON that encode makes', async (t) => {
   t.deepEqual(namesBeside(path), ['file'])
 })
 
+test('a file of exactly maxBytes is saved, and one of a byte more is refused', async (t) => {
+  const path = newPath()
+  const rows = Array.from({ length: 3000 }, (_, row) => ({ row, text: `é ${row}`.repeat(700) }))
+  for (const [value, format, size] of [
+    [VALUE, 'json', (await encode(VALUE)).length],
+    [rows, 'json', (await encode(rows)).length],
+    [rows, 'jsonl', (await encodeLines(rows)).length],
+  ] as const) {
+    const expected = await saveFile(path, value, { format, encode: { maxBytes: size } })
+    t.is(expected.bytes, size)
+    const saved = readFileSync(path)
+    await t.throwsAsync(saveFile(path, value, { format, encode: { maxBytes: size - 1 } }), {
+      code: 'ERR_OFFLOOP_TOO_LARGE',
+    })
+    t.true(readFileSync(path).equals(saved))
+    t.deepEqual(namesBeside(path), ['file'])
+  }
+})
+
+test('rows that never end are refused beyond maxBytes', async (t) => {
+  const path = newPath()
+  function* endless(): Generator {
+    for (;;) yield { text: 'x'.repeat(10_000) }
+  }
+  for (const rows of [endless(), Readable.from(endless())]) {
+    await t.throwsAsync(saveFile(path, rows, { format: 'jsonl', encode: { maxBytes: 1e7 } }), {
+      code: 'ERR_OFFLOOP_TOO_LARGE',
+    })
+  }
+  t.deepEqual(namesBeside(path), [])
+})
+
 test('a value is saved as the MessagePack that encodeMsgpack makes', async (t) => {
   const path = pathToFileURL(newPath())
   const batch = { ids: new Uint16Array([1, 2]), mask: Buffer.from([1]), map: new Map([[1, 2n]]), text: 'é' }

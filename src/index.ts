@@ -1,7 +1,17 @@
 /** The public functions and types of the main entry. */
 
 export { decodeBase64, encodeBase64, type Base64Options } from './base64/base64.ts'
-export { parse, split, type Lift, type ParseOptions, type SplitResult } from './parse/parse.ts'
+export { parse, split, type SplitResult } from './parse/parse.ts'
+export type {
+  ElementType,
+  Lift,
+  Lifted,
+  NumberArray,
+  ParseOptions,
+  Ragged,
+  SplitOptions,
+  Tensor,
+} from './parse/config.ts'
 export type { Body, Bytes } from './runtime/bytes.ts'
 export {
   concatExperts,

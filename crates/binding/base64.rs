@@ -9,12 +9,13 @@ use napi::bindgen_prelude::{AsyncTask, Either};
 use napi::{Env, JsString};
 use napi_derive::napi;
 use offloop_base64::{Alphabet, Mode, PieceDecoder, decode_into, encode_into, encode_pieces};
+use offloop_memory::recycle;
 
 use crate::failure::{Failure, FailureCause};
 use crate::lock::lock;
 use crate::memory::{PinnedBuffer, View};
 use crate::result::clear_rest;
-use crate::source::{InputBytes, InputChunk, latin1_of, recycle};
+use crate::source::{InputBytes, InputChunk, latin1_of};
 use crate::stop::{Flag, Stop};
 use crate::task::{PoolTask, Work, at_once, launch};
 

@@ -11,17 +11,19 @@ use std::sync::{Arc, Mutex};
 use napi::bindgen_prelude::{AsyncTask, Either};
 use napi::{Env, Error, JsString, Status};
 use napi_derive::napi;
-use offloop_body::{BodyError, BodyPlan, LiftCause, LiftConfig, LiftError, LiftKind, TextWidth};
+use offloop_body::{
+    BodyError, BodyPlan, FillTarget, LiftCause, LiftConfig, LiftError, LiftKind, RestRules,
+    TextWidth,
+};
 use offloop_experts::Hints;
 use offloop_json::Malformed;
 use offloop_memory::Block;
 
 use crate::experts::NativeHints;
 use crate::failure::{Failure, FailureCause};
-use crate::joined::JoinedInput;
 use crate::lock::lock;
-use crate::memory::{PinnedBuffer, acquire};
-use crate::source::InputBytes;
+use crate::memory::{PinnedBuffer, RECYCLER, acquire};
+use crate::source::{InputBytes, JoinedInput};
 use crate::stop::{Flag, Stop};
 use crate::task::{PoolTask, Work, at_once, launch};
 
@@ -41,23 +43,40 @@ pub struct WrongPointer {
     pub reason: String,
 }
 
+/// Rules for the values that are not lifted: see `RestRules`. Infinity stands for no limit.
+#[napi(object, object_to_js = false)]
+pub struct NativeRestRules {
+    pub keeps_mismatches: bool,
+    pub longest_string: f64,
+    pub longest_rest: f64,
+}
+
+impl From<NativeRestRules> for RestRules {
+    fn from(rules: NativeRestRules) -> Self {
+        Self {
+            keeps_mismatches: rules.keeps_mismatches,
+            longest_string: rules.longest_string as usize,
+            longest_rest: rules.longest_rest as usize,
+        }
+    }
+}
+
 #[napi]
 impl LiftPointers {
-    /// Compiles the pointers. `kinds` and `hints` belong to the pointer of the same index. `keeps_mismatches` leaves
-    /// values of another type in the body.
+    /// Compiles the pointers. `kinds` and `hints` belong to the pointer of the same index.
     #[napi(constructor)]
     pub fn new(
         pointers: Vec<String>,
         kinds: Vec<String>,
         #[napi(ts_arg_type = "(NativeHints | null)[]")] hints: Vec<Option<NativeHints>>,
-        keeps_mismatches: bool,
+        rules: NativeRestRules,
     ) -> napi::Result<Self> {
         let pointers: Vec<_> = pointers.into_iter().map(String::into_bytes).collect();
         let hints = hints.into_iter().map(|hints| hints.map(Hints::from).unwrap_or_default());
         let kinds = kinds.iter().zip(hints).map(|(name, hints)| LiftKind::named(name, hints));
         let kinds = kinds.collect::<Option<Vec<_>>>();
         let kinds = kinds.ok_or_else(|| Error::new(Status::InvalidArg, "an unknown lift"))?;
-        Ok(match LiftConfig::new(&pointers, kinds, keeps_mismatches) {
+        Ok(match LiftConfig::new(&pointers, kinds, rules.into()) {
             Ok(config) => Self { config: Arc::new(config), wrong: None },
             Err((index, error)) => {
                 let wrong = WrongPointer { index: index as u32, reason: error.to_string() };
@@ -158,7 +177,7 @@ impl Work for ScanBody {
     type Done = ScannedBody;
 
     fn run(&mut self, flag: &Flag) -> Result<ScannedBody, Failure> {
-        self.body.join(flag)?;
+        self.body.join(&RECYCLER, || flag.check())?;
         flag.check()?;
         let is_ours = self.body.is_taken();
         let text = self.body.bytes_mut();
@@ -185,12 +204,19 @@ pub struct FillBody {
     /// Receives the rest where it has no memory of V8.
     text: SharedRest,
     memories: Vec<PinnedBuffer>,
+    /// The JSON that replaces each value.
+    replacements: Option<Vec<String>>,
 }
 
 impl FillBody {
-    fn new(scanned: &ScannedBody, rest: Option<PinnedBuffer>, memories: Vec<PinnedBuffer>) -> Self {
+    fn new(
+        scanned: &ScannedBody,
+        rest: Option<PinnedBuffer>,
+        memories: Vec<PinnedBuffer>,
+        replacements: Option<Vec<String>>,
+    ) -> Self {
         let (body, plan) = scanned.parts.take().unwrap_or_default();
-        Self { body, plan, rest, text: Arc::clone(&scanned.rest), memories }
+        Self { body, plan, rest, text: Arc::clone(&scanned.rest), memories, replacements }
     }
 }
 
@@ -200,14 +226,16 @@ impl Work for FillBody {
     fn run(&mut self, flag: &Flag) -> Result<String, Failure> {
         let mut memories: Vec<_> = self.memories.iter_mut().map(PinnedBuffer::result).collect();
         let text = self.body.bytes_mut();
+        let replacements = self.replacements.as_deref();
         if let Some(rest) = &mut self.rest {
-            let filled = self.plan.fill(text, rest.result(), &mut memories, || flag.check())?;
-            return Ok(filled.describe());
+            let target = FillTarget { rest: rest.result(), memories: &mut memories, replacements };
+            return Ok(self.plan.fill(text, target, || flag.check())?.describe());
         }
         let size = self.plan.rest_size();
         let mut rest = acquire(size)?;
         let room = rest.get_mut(..size).unwrap_or_default();
-        let filled = self.plan.fill(text, room, &mut memories, || flag.check())?;
+        let target = FillTarget { rest: room, memories: &mut memories, replacements };
+        let filled = self.plan.fill(text, target, || flag.check())?;
         *lock(&self.text) = Some(RestText::new(rest, size, filled.is_ascii, flag)?);
         Ok(filled.describe())
     }
@@ -224,6 +252,7 @@ impl From<BodyError<Self>> for Failure {
         match error {
             BodyError::Json(error) => error.into(),
             BodyError::Lift(error) => error.into(),
+            BodyError::Rest(error) => Self::new(FailureCause::TooLarge, error.to_string()),
             BodyError::Memory(error) => error.into(),
             BodyError::Stopped(failure) => failure,
         }
@@ -269,9 +298,10 @@ pub fn fill_body(
     scanned: &ScannedBody,
     #[napi(ts_arg_type = "Uint8Array | null")] rest: Option<PinnedBuffer>,
     #[napi(ts_arg_type = "Uint8Array[]")] memories: Vec<PinnedBuffer>,
+    replacements: Option<Vec<String>>,
     stop: Option<&Stop>,
 ) -> AsyncTask<PoolTask<FillBody>> {
-    launch(FillBody::new(scanned, rest, memories), stop)
+    launch(FillBody::new(scanned, rest, memories, replacements), stop)
 }
 
 /// Does what [`fill_body`] does, on the JS thread.
@@ -280,7 +310,8 @@ pub fn fill_body_sync(
     scanned: &ScannedBody,
     #[napi(ts_arg_type = "Uint8Array | null")] rest: Option<PinnedBuffer>,
     #[napi(ts_arg_type = "Uint8Array[]")] memories: Vec<PinnedBuffer>,
+    replacements: Option<Vec<String>>,
 ) -> Either<String, Failure> {
-    let mut work = FillBody::new(scanned, rest, memories);
+    let mut work = FillBody::new(scanned, rest, memories, replacements);
     at_once(|| work.run(&Flag::default()))
 }

@@ -13,11 +13,12 @@ use offloop_experts::{
     ConcatConfig, Dtype, ExpertsError, ExpertsPlan, Fill, Hints, PayloadFormat, SourceRange,
     TurnList,
 };
+use offloop_memory::recycle;
 
 use crate::failure::{Failure, FailureCause};
 use crate::lock::lock;
 use crate::memory::{PinnedBuffer, PinnedSlice, View};
-use crate::source::{InputBytes, InputChunk, recycle};
+use crate::source::{InputBytes, InputChunk};
 use crate::stop::{Flag, Stop};
 use crate::task::{PoolTask, Work, at_once, launch};
 
@@ -148,12 +149,6 @@ impl From<ExpertsError<Self>> for Failure {
             }
             ExpertsError::Stopped(failure) => failure,
         }
-    }
-}
-
-impl AsRef<[u8]> for InputChunk {
-    fn as_ref(&self) -> &[u8] {
-        self.bytes()
     }
 }
 

@@ -7,10 +7,8 @@ use napi_derive::napi;
 use offloop_base64::{DecodeError, EncodeError};
 use offloop_experts::{PayloadError, PlanError};
 use offloop_json::{CheckError, Malformed, TooLarge, TranscodeError};
-use offloop_jsonl::{FileError, RepairError};
+use offloop_jsonl::{FileError, FileTooLarge, RepairError, errno};
 use offloop_memory::OutOfMemory;
-
-use offloop_jsonl::errno;
 
 /// The data of an error.
 #[napi(object, object_from_js = false)]
@@ -155,6 +153,12 @@ impl From<EncodeError> for Failure {
 
 impl From<OutOfMemory> for Failure {
     fn from(error: OutOfMemory) -> Self {
+        Self::new(FailureCause::TooLarge, error.to_string())
+    }
+}
+
+impl From<FileTooLarge> for Failure {
+    fn from(error: FileTooLarge) -> Self {
         Self::new(FailureCause::TooLarge, error.to_string())
     }
 }

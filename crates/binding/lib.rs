@@ -7,12 +7,12 @@
 mod base64;
 mod batcher;
 mod body;
+mod copy;
 mod experts;
 mod failure;
 mod guard;
 #[cfg(feature = "test-hooks")]
 mod hooks;
-mod joined;
 mod json;
 mod lock;
 mod log;

@@ -6,12 +6,13 @@ use std::sync::{Arc, Mutex};
 use napi::bindgen_prelude::{AsyncTask, ClassInstance};
 use napi_derive::napi;
 use offloop_jsonl::FileSaver;
+use offloop_memory::recycle;
 
 use crate::failure::Failure;
 use crate::json::PrintJob;
 use crate::lock::lock;
 use crate::repair::DurabilityName;
-use crate::source::{InputBytes, InputChunk, recycle};
+use crate::source::{InputBytes, InputChunk};
 use crate::stop::{Flag, Stop};
 use crate::tape::{Lexicon, TapeParts};
 use crate::task::{PoolTask, Work, launch};
@@ -30,6 +31,12 @@ impl SavedFile {
     pub fn new(path: String, mode: Option<u32>, durability: DurabilityName) -> Self {
         let saver = FileSaver::new(path.into(), mode, durability.into());
         Self(Arc::new(Mutex::new(saver)))
+    }
+
+    /// Refuses a file of more than `max_bytes`; Infinity stands for no limit.
+    #[napi]
+    pub fn bound(&self, max_bytes: f64) {
+        lock(&self.0).bound(max_bytes as u64);
     }
 
     /// Makes the next write the last one: it replaces the old file.

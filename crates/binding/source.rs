@@ -9,43 +9,38 @@ use std::ptr;
 use napi::bindgen_prelude::Uint8Array;
 use napi::{Env, JsString, JsValue, Result, check_status, sys};
 use napi_derive::napi;
-use offloop_memory::Block;
+use offloop_memory::{Block, Chunk, Gathered, Joined, TakenMemory};
 
 use crate::failure::Failure;
 use crate::memory::{PinnedBuffer, PinnedSlice, RECYCLER, View};
 
-/// Size of the first block that further chunks are copied to. A later block is as large as all chunks before it.
-const FIRST_BLOCK: usize = 64 << 10;
-/// Upper bound of the size of such a block.
-const LARGEST_BLOCK: usize = 8 << 20;
+/// Memory taken from the caller.
+pub enum Taken {
+    Whole(PinnedBuffer),
+    /// A part of memory. Many slices share one reference.
+    Slice(PinnedSlice),
+}
+
+impl TakenMemory for Taken {
+    fn bytes(&self) -> &[u8] {
+        match self {
+            Self::Whole(buffer) => buffer.bytes(),
+            Self::Slice(slice) => slice.bytes(),
+        }
+    }
+
+    fn bytes_mut(&mut self) -> Option<&mut [u8]> {
+        match self {
+            Self::Whole(buffer) => Some(buffer.bytes_mut()),
+            Self::Slice(_) => None,
+        }
+    }
+}
 
 /// A part of an input.
-pub enum InputChunk {
-    /// The first `len` bytes of a block.
-    Copied { block: Block, len: usize },
-    /// Memory taken from the caller.
-    Taken(PinnedBuffer),
-    /// Memory taken from the caller. Many slices share one reference.
-    PinnedSlice(PinnedSlice),
-}
-
-impl InputChunk {
-    pub fn len(&self) -> usize {
-        match self {
-            Self::Copied { len, .. } => *len,
-            Self::Taken(buffer) => buffer.len(),
-            Self::PinnedSlice(slice) => slice.len(),
-        }
-    }
-
-    pub fn bytes(&self) -> &[u8] {
-        match self {
-            Self::Copied { block, len } => block.get(..*len).unwrap_or_default(),
-            Self::Taken(buffer) => buffer.bytes(),
-            Self::PinnedSlice(slice) => slice.bytes(),
-        }
-    }
-}
+pub type InputChunk = Chunk<Taken>;
+/// An input in one piece.
+pub type JoinedInput = Joined<Taken>;
 
 /// Gathers an input on the JS thread, until a task takes it.
 ///
@@ -53,15 +48,7 @@ impl InputChunk {
 /// gave up may call [`InputBytes::clear`] before that.
 #[napi]
 #[derive(Default)]
-pub struct InputBytes(RefCell<GatheredChunks>);
-
-/// Chunks of an [`InputBytes`].
-#[derive(Default)]
-struct GatheredChunks {
-    chunks: Vec<InputChunk>,
-    /// Bytes of all chunks.
-    len: usize,
-}
+pub struct InputBytes(RefCell<Gathered<Taken>>);
 
 #[napi]
 impl InputBytes {
@@ -75,13 +62,13 @@ impl InputBytes {
     #[napi(getter)]
     #[must_use]
     pub fn length(&self) -> f64 {
-        self.0.borrow().len as f64
+        self.0.borrow().size() as f64
     }
 
     /// Makes room for `size` more bytes in one block.
     #[napi]
     pub fn reserve(&self, size: f64) -> Option<Failure> {
-        self.0.borrow_mut().room(size as usize).err()
+        self.0.borrow_mut().room(size as usize, &RECYCLER).err().map(Failure::from)
     }
 
     /// Copies the bytes of a chunk.
@@ -91,9 +78,9 @@ impl InputBytes {
             return None;
         }
         let mut gathered = self.0.borrow_mut();
-        match gathered.room(chunk.len()) {
+        match gathered.room(chunk.len(), &RECYCLER) {
             Ok(room) => chunk.copy_to(room),
-            Err(failure) => return Some(failure),
+            Err(error) => return Some(error.into()),
         }
         gathered.grow(chunk.len());
         None
@@ -103,10 +90,7 @@ impl InputBytes {
     /// it.
     #[napi]
     pub fn take(&self, chunk: Uint8Array) {
-        let buffer = PinnedBuffer::new(chunk);
-        let mut gathered = self.0.borrow_mut();
-        gathered.len += buffer.len();
-        gathered.chunks.push(InputChunk::Taken(buffer));
+        self.0.borrow_mut().take(Taken::Whole(PinnedBuffer::new(chunk)));
     }
 
     /// Copies the low byte of each character of a string.
@@ -114,9 +98,9 @@ impl InputBytes {
     pub fn copy_text(&self, env: Env, text: JsString<'_>) -> Result<Option<Failure>> {
         let len = len_of(env, text)?;
         let mut gathered = self.0.borrow_mut();
-        let room = match gathered.room(len + NUL) {
+        let room = match gathered.room(len + NUL, &RECYCLER) {
             Ok(room) => room,
-            Err(failure) => return Ok(Some(failure)),
+            Err(error) => return Ok(Some(error.into())),
         };
         let written = write_latin1(env, text, room)?;
         gathered.grow(written);
@@ -131,57 +115,24 @@ impl InputBytes {
 
     /// Adds memory that was taken from the caller.
     pub fn lend(&self, chunk: PinnedSlice) {
-        let mut gathered = self.0.borrow_mut();
-        gathered.len += chunk.len();
-        gathered.chunks.push(InputChunk::PinnedSlice(chunk));
+        self.0.borrow_mut().take(Taken::Slice(chunk));
     }
 
     /// Returns the index of the last chunk and the range of its last `len` bytes. They arrived in one piece.
     pub fn latest(&self, len: usize) -> (usize, Range<usize>) {
         let gathered = self.0.borrow();
-        let end = gathered.chunks.last().map_or(0, InputChunk::len);
-        (gathered.chunks.len().saturating_sub(1), end.saturating_sub(len)..end)
+        let end = gathered.chunks().last().map_or(0, InputChunk::len);
+        (gathered.chunks().len().saturating_sub(1), end.saturating_sub(len)..end)
     }
 
     /// Calls `look` with the chunks gathered so far.
     pub fn look<T>(&self, look: impl FnOnce(&[InputChunk]) -> T) -> T {
-        look(&self.0.borrow().chunks)
+        look(self.0.borrow().chunks())
     }
 
     /// Takes all chunks and leaves none.
     pub fn drain(&self) -> Vec<InputChunk> {
-        self.0.take().chunks
-    }
-}
-
-impl GatheredChunks {
-    /// Returns `size` bytes behind the copied ones. Acquires a new block where the last one has no room for them.
-    fn room(&mut self, size: usize) -> std::result::Result<&mut [u8], Failure> {
-        let (left, ahead) = match self.chunks.last() {
-            Some(InputChunk::Copied { block, len }) => {
-                (block.len() - len, self.len.clamp(FIRST_BLOCK, LARGEST_BLOCK))
-            }
-            // Often no further chunk follows: the first is the only one, or the one before was taken.
-            _ => (0, 0),
-        };
-        if left < size {
-            let block = RECYCLER.acquire(size.max(ahead))?;
-            self.chunks.push(InputChunk::Copied { block, len: 0 });
-        }
-        match self.chunks.last_mut() {
-            Some(InputChunk::Copied { block, len }) => {
-                Ok(block.get_mut(*len..*len + size).unwrap_or_default())
-            }
-            _ => Ok(&mut []),
-        }
-    }
-
-    /// Counts `size` bytes that were written to the room.
-    fn grow(&mut self, size: usize) {
-        if let Some(InputChunk::Copied { len, .. }) = self.chunks.last_mut() {
-            *len += size;
-            self.len += size;
-        }
+        self.0.borrow_mut().drain()
     }
 }
 
@@ -253,9 +204,4 @@ fn string_len(call: impl FnOnce(*mut usize) -> sys::napi_status) -> Result<usize
     let mut len = 0;
     check_status!(call(&raw mut len), "a string is expected")?;
     Ok(len)
-}
-
-/// Gives copied chunks back. Keeps the others: the JS thread must release them.
-pub fn recycle(chunks: &mut Vec<InputChunk>) {
-    chunks.retain(|chunk| !matches!(chunk, InputChunk::Copied { .. }));
 }

@@ -7,6 +7,7 @@ import {
   allocate,
   allocateNow,
   checkBytes,
+  checkSize,
   gather,
   gatherBytes,
   giveBack,
@@ -45,15 +46,17 @@ import {
   choose,
   copyOptions,
   readBoolean,
+  readLimit,
   readSignal,
   tableOf,
+  type Bounded,
   type BytesInput,
   type Cancellable,
 } from '../runtime/options.ts'
 import { run } from '../runtime/pool.ts'
 import { isWide, upToWide } from '../runtime/text.ts'
 
-export interface Base64Options extends Cancellable, BytesInput {
+export interface Base64Options extends Cancellable, BytesInput, Bounded {
   /** `node`: as lenient as Buffer.from, never fails. `forgiving`: WHATWG atob, Uint8Array.fromBase64 'loose'. `strict`: Uint8Array.fromBase64 'strict' (padding and canonical bits required, ASCII whitespace skipped). @default 'forgiving' */
   readonly mode?: 'node' | 'forgiving' | 'strict' | undefined
   /** @default 'base64' ('node' mode accepts both at once, as Node does) */
@@ -62,7 +65,7 @@ export interface Base64Options extends Cancellable, BytesInput {
 
 const MODES = tableOf({ node: Base64Mode.Node, forgiving: Base64Mode.Forgiving, strict: Base64Mode.Strict })
 const ALPHABETS = tableOf({ base64: Base64Alphabet.Standard, base64url: Base64Alphabet.Url })
-const DECODE_KEYS = tableOf({ mode: true, alphabet: true, transfer: true, signal: true })
+const DECODE_KEYS = tableOf({ mode: true, alphabet: true, maxBytes: true, transfer: true, signal: true })
 const ENCODE_KEYS = tableOf({ alphabet: true, padding: true, transfer: true, signal: true })
 
 /** Bytes up to this size block the event loop for less time if they are decoded or encoded at once than in a task. */
@@ -91,10 +94,13 @@ const PAD = 61
 export async function decodeBase64(text: string | Body, options?: Base64Options): Promise<Bytes> {
   const config = options === undefined ? DEFAULT_DECODE : readDecodeConfig(options)
   if (typeof text === 'string') {
+    checkSize('text', text.length, config.maxBytes)
     return isShort(text, config) ? decodeTextNow(text, config) : await decodeText(text, config)
   }
-  if (!config.transfer && isUint8Array(text) && lengthOf(text) <= AT_ONCE)
-    return decodeNow(checkBytes('text', text), config)
+  if (!config.transfer && isUint8Array(text) && lengthOf(text) <= AT_ONCE) {
+    checkSize('text', lengthOf(checkBytes('text', text)), config.maxBytes)
+    return decodeNow(text, config)
+  }
   const input = gather('text', text, config, (size) => allocate(mostDecoded(size)))
   return await decodeBody(input instanceof Promise ? await input : input, config)
 }
@@ -135,6 +141,7 @@ export async function encodeBase64(
 interface DecodeBase64Config {
   readonly mode: Base64Mode
   readonly alphabet: Base64Alphabet
+  readonly maxBytes: number
   readonly transfer: boolean
   readonly signal: AbortSignal | undefined
 }
@@ -142,15 +149,17 @@ interface DecodeBase64Config {
 const DEFAULT_DECODE: DecodeBase64Config = {
   mode: Base64Mode.Forgiving,
   alphabet: Base64Alphabet.Standard,
+  maxBytes: Infinity,
   transfer: false,
   signal: undefined,
 }
 
 function readDecodeConfig(options: Base64Options): DecodeBase64Config {
-  const { mode, alphabet, transfer, signal } = copyOptions(options, DECODE_KEYS)
+  const { mode, alphabet, maxBytes, transfer, signal } = copyOptions(options, DECODE_KEYS)
   return {
     mode: choose('options.mode', mode, MODES, Base64Mode.Forgiving),
     alphabet: choose('options.alphabet', alphabet, ALPHABETS, Base64Alphabet.Standard),
+    maxBytes: readLimit('options.maxBytes', maxBytes, 0),
     transfer: readBoolean('options.transfer', transfer, false),
     signal: readSignal(signal),
   }

@@ -24,6 +24,13 @@ function blank<T>(element: T): T[] {
   return list
 }
 
+/** Options of a call that its capture obeys. */
+interface CallRules {
+  readonly rules: CaptureRules
+  readonly transfer: boolean
+  readonly maxBytes: number
+}
+
 export class CaptureContext extends PrintableTape {
   readonly vocabulary: Vocabulary
   /** Rules of the present call. */
@@ -59,6 +66,13 @@ export class CaptureContext extends PrintableTape {
   constructor(vocabulary: Vocabulary, slab: SmallOutput, rooms: TapeRooms = ROOMS) {
     super(vocabulary.lexicon, slab, rooms)
     this.vocabulary = vocabulary
+  }
+
+  /** Begins a call with these options. */
+  begin({ rules, transfer, maxBytes }: CallRules): void {
+    this.rules = rules
+    this.transfer = transfer
+    this.maxBytes = maxBytes
   }
 
   takeToJson(): unknown {

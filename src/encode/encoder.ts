@@ -88,9 +88,7 @@ export class EncoderCore {
   ): Promise<Bytes> {
     const tape = this.#take()
     try {
-      tape.rules = config.rules
-      tape.transfer = config.transfer
-      tape.maxBytes = config.maxBytes
+      tape.begin(config)
       // A bad row is taken back from the tape.
       if (onBad === undefined) tape.early = earlyOf(config, EARLY_ROWS)
       const transfer = config.transfer ? new RowTransfer() : undefined
@@ -114,7 +112,7 @@ export class EncoderCore {
   /** Makes a buffer for rows that are captured one by one. */
   open(config: EncodeConfig): RowBuffer {
     const tape = this.#take()
-    tape.rules = config.rules
+    tape.begin(config)
     return new RowBuffer(tape, config.layout | Layout.Rows, () => this.#give(tape))
   }
 
@@ -151,17 +149,11 @@ export class EncoderCore {
     this.#idleCount += 1
   }
 
-  #capture(
-    { value, way }: Unwritten,
-    { rules, newline, transfer, maxBytes }: EncodeConfig,
-    signal?: AbortSignal,
-    early?: EarlyPrint,
-  ): CaptureContext {
+  #capture({ value, way }: Unwritten, config: EncodeConfig, signal?: AbortSignal, early?: EarlyPrint): CaptureContext {
+    const { newline, transfer } = config
     const tape = this.#take()
-    tape.rules = rules
-    tape.transfer = transfer
+    tape.begin(config)
     tape.early = early
-    tape.maxBytes = maxBytes
     try {
       if (!captureValue(tape, value, way)) throw noJson('the value')
       if (newline) tape.row()

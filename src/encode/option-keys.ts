@@ -19,6 +19,7 @@ export const ENCODER_KEYS: Readonly<Record<string, unknown>> = tableOf(ENCODER)
 export const SYNC_KEYS: Readonly<Record<string, unknown>> = tableOf({ ...ENCODER, transfer: true })
 export const ENCODE_KEYS: Readonly<Record<string, unknown>> = tableOf({ ...ENCODER, transfer: true, signal: true })
 export const ROW_KEYS: Readonly<Record<string, unknown>> = tableOf(RULE_KEYS)
+export const SAVED_ROW_KEYS: Readonly<Record<string, unknown>> = tableOf(BOUNDED_KEYS)
 export const LINES_KEYS: Readonly<Record<string, unknown>> = tableOf({
   ...BOUNDED_KEYS,
   onBadRow: true,

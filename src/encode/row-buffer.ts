@@ -96,6 +96,11 @@ export class RowBuffer {
     return this.#tape.finish()
   }
 
+  /** Bytes that the rows have at least. */
+  get leastSize(): number {
+    return this.#tape.leastSize
+  }
+
   /** Bytes for which a task makes room. */
   get expectedSize(): number {
     return expectedOf(this.size)

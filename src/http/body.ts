@@ -3,20 +3,14 @@
 import { TextDecoder } from 'node:util'
 import { onAbort } from '../runtime/abort.ts'
 import { allocate, type Bytes } from '../runtime/bytes.ts'
-import { invalidType, OffloopError } from '../runtime/errors.ts'
+import { OffloopError } from '../runtime/errors.ts'
 import { lengthOf, partOf } from '../runtime/intrinsics.ts'
 import { copyInput, unwrap, type InputBytes } from '../runtime/native.ts'
 import { copyOptions, readSignal, tableOf } from '../runtime/options.ts'
 import { run } from '../runtime/pool.ts'
 import { releaseView } from '../runtime/results.ts'
-import {
-  parseInput,
-  planInput,
-  splitInput,
-  type InputPlan,
-  type ParseOptions,
-  type SplitResult,
-} from '../parse/parse.ts'
+import { BODY_KEYS, BODY_SPLIT_KEYS, type ParseOptions, type SplitOptions } from '../parse/config.ts'
+import { parseInput, planParse, planSplit, splitInput, type InputPlan, type SplitResult } from '../parse/parse.ts'
 import type { Receiver } from './receiver.ts'
 
 /** Options of `parse` that a response's body has. */
@@ -31,7 +25,7 @@ export interface ResponseBody {
   /** Parses the body like `parse`, once it is whole. */
   parse<T = unknown>(options?: BodyParseOptions): Promise<T>
   /** Splits the body like `split`, once it is whole. */
-  split(options: BodyParseOptions & Required<Pick<BodyParseOptions, 'lift'>>): Promise<SplitResult>
+  split(options: Omit<SplitOptions, 'transfer' | 'maxBytes'>): Promise<SplitResult>
   /** Returns the bytes of the body. A task copies them to the result. */
   bytes(): Promise<Bytes>
   /** Returns the text of the body, as `text` of fetch does: without a byte order mark, and with U+FFFD for invalid bytes. Decoding runs on the JS thread. */
@@ -39,9 +33,6 @@ export interface ResponseBody {
   /** Ends the body. Unless it has arrived whole, its connection is closed. */
   discard(): Promise<void>
 }
-
-/** Keys of the options of `parse`, less `transfer`. */
-export const BODY_KEYS: Readonly<Record<string, unknown>> = tableOf({ lift: true, onMismatch: true, signal: true })
 
 const NO_OPTIONS: BodyParseOptions = tableOf({})
 
@@ -62,15 +53,14 @@ export class ReceivedBody implements ResponseBody {
   // oxlint-disable-next-line typescript/no-unnecessary-type-parameters -- the caller names the type of the body, as with JSON.parse
   async parse<T = unknown>(options: BodyParseOptions = NO_OPTIONS): Promise<T> {
     const own = copyOptions(options, BODY_KEYS)
-    const value = await this.parsePlanned(planInput(own), own.signal)
+    const value = await this.parsePlanned(planParse(own), own.signal)
     // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- the caller names the type
     return value as T
   }
 
-  async split(options: BodyParseOptions & Required<Pick<BodyParseOptions, 'lift'>>): Promise<SplitResult> {
-    const own = copyOptions(options, BODY_KEYS)
-    const plan = planInput(own)
-    if (own.lift === undefined) throw invalidType('options.lift', 'of type object', undefined)
+  async split(options: Omit<SplitOptions, 'transfer' | 'maxBytes'>): Promise<SplitResult> {
+    const own = copyOptions(options, BODY_SPLIT_KEYS)
+    const plan = planSplit(own)
     return await this.#consume(own.signal, (source, signal) => splitInput(source, plan, signal))
   }
 
@@ -89,7 +79,7 @@ export class ReceivedBody implements ResponseBody {
   }
 
   /** Parses with options that were read before. */
-  async parsePlanned(plan: InputPlan, signal?: AbortSignal): Promise<unknown> {
+  async parsePlanned(plan: InputPlan<string>, signal?: AbortSignal): Promise<unknown> {
     return await this.#consume(signal, (source, both) => parseInput(source, plan, both))
   }
 

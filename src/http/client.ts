@@ -1,14 +1,15 @@
 /** `createClient`: HTTP for large JSON, on the JS thread. undici does HTTP; bodies arrive in recycled memory. */
 
 import type { Agent, Dispatcher } from 'undici'
-import { BODY_KEYS, ReceivedBody, type BodyParseOptions, type ResponseBody } from './body.ts'
+import { ReceivedBody, type BodyParseOptions, type ResponseBody } from './body.ts'
 import { createConnect } from './connector.ts'
 import { Receiver, type ResponseHeaders } from './receiver.ts'
 import { RequestMemory } from './request-memory.ts'
 import { prepareRequest, REQUEST_KEYS, type PreparedRequest, type RequestOptions } from './request.ts'
 import { undici } from './undici.ts'
 import type { Bytes } from '../runtime/bytes.ts'
-import { planInput } from '../parse/parse.ts'
+import { BODY_KEYS } from '../parse/config.ts'
+import { planParse } from '../parse/parse.ts'
 import { invalidType, invalidValue, OffloopError } from '../runtime/errors.ts'
 import { ownKeysOf, propertyOf } from '../runtime/intrinsics.ts'
 import { copyOptions, readInteger, readLimit, tableOf, withoutPrototype } from '../runtime/options.ts'
@@ -110,7 +111,7 @@ class PooledClient implements Client {
   async post<T = unknown>(url: string | URL, json: unknown, options: PostOptions = NO_OPTIONS): Promise<T> {
     const { lift, onMismatch, ...rest } = copyOptions(options, POST_KEYS)
     const own = withoutPrototype(rest)
-    const plan = planInput(withoutPrototype({ lift, onMismatch }))
+    const plan = planParse(withoutPrototype({ lift, onMismatch }))
     const request = this.#prepare(url, withoutPrototype({ ...own, json, method: own.method ?? 'POST' }), true)
     const response = await this.#send(request)
     const isGood = 200 <= response.status && response.status < 300

@@ -2,8 +2,9 @@
 
 import { checkBytes, gatherBytes } from '../runtime/bytes.ts'
 import { invalidValue } from '../runtime/errors.ts'
+import { mostOf } from '../runtime/intrinsics.ts'
 import { MSGPACK_CONFIG, readEncodeConfig, readRowConfig, readTransfer, type EncodeConfig } from '../encode/config.ts'
-import { ENCODER_KEYS, ROW_KEYS } from '../encode/option-keys.ts'
+import { ENCODER_KEYS, SAVED_ROW_KEYS } from '../encode/option-keys.ts'
 import type { EncodeOptions } from '../encode/options.ts'
 import { dropSaved, saveBytes, SavedFile, saveTape, unwrap, type SaveTapeInput } from '../runtime/native.ts'
 import {
@@ -29,8 +30,8 @@ export interface SaveOptions extends Cancellable, BytesInput {
   readonly durability?: Durability | undefined
   /** Mode of the file, less the umask. @default the mode of the file it replaces, else 0o666 */
   readonly mode?: number | undefined
-  /** For the formats 'json' and, without `space` and `newline`, 'jsonl'. */
-  readonly encode?: Omit<EncodeOptions, 'signal' | 'transfer' | 'maxBytes'> | undefined
+  /** For the formats 'json' and, without `space` and `newline`, 'jsonl'. `maxBytes` is of the whole file. */
+  readonly encode?: Omit<EncodeOptions, 'signal' | 'transfer'> | undefined
 }
 
 /**
@@ -73,6 +74,7 @@ type Save = (file: SavedFile, value: unknown, config: SaveConfig) => Promise<num
 
 const saveJson: Save = (file, value, { encode = {}, transfer, signal }) => {
   const config = readEncodeConfig(copyOptions(encode, ENCODER_KEYS, 'options.encode'))
+  file.bound(config.maxBytes)
   return saveValue(file, value, { ...config, transfer }, signal)
 }
 
@@ -93,7 +95,8 @@ const saveGivenBytes: Save = async (file, value, { encode, transfer, signal }) =
 }
 
 const saveRows: Save = async (file, value, { encode = {}, transfer: isTaken, signal }) => {
-  const config = readRowConfig(copyOptions(encode, ROW_KEYS, 'options.encode'))
+  const config = readRowConfig(copyOptions(encode, SAVED_ROW_KEYS, 'options.encode'))
+  file.bound(config.maxBytes)
   const transfer = isTaken ? new RowTransfer() : undefined
   const rows = new RowSaver(file, config, { transfer, signal })
   try {
@@ -149,6 +152,8 @@ class RowSaver {
   readonly #core = new EncoderCore()
   #rowBuffer: RowBuffer
   #rows = 0
+  /** Least bytes of the rows before those of `#rowBuffer`. */
+  #leastBytes = 0
   /** Settles when all rows before those of `#rowBuffer` are written. */
   #written: Promise<unknown> = Promise.resolve()
 
@@ -165,8 +170,11 @@ class RowSaver {
     this.#rows += 1
     if (this.#rowBuffer.size < WRITE_BYTES) return undefined
     const before = this.#written
+    this.#leastBytes += this.#rowBuffer.leastSize
     void this.#push()
-    this.#rowBuffer = this.#core.open(this.#config)
+    // Rows that never end would not wait for a write that is refused.
+    const maxBytes = mostOf(this.#config.maxBytes - this.#leastBytes, 0)
+    this.#rowBuffer = this.#core.open({ ...this.#config, maxBytes })
     return before
   }
 

@@ -5,18 +5,15 @@
  */
 
 import { decodeClean } from '../base64/base64.ts'
-import type { Bytes } from '../runtime/bytes.ts'
 import { hasOwn, isArray, isView } from '../runtime/intrinsics.ts'
-import type { LiftName } from './parse.ts'
+import { ARRAYS, type ElementType, type Lifted, type LiftKind } from './config.ts'
 
 /** A pointer that needs no addon. */
 export interface LiftPattern {
   readonly segments: readonly string[]
-  readonly kind: PlainLift
+  /** Type of the numbers to lift; undefined for base64. */
+  readonly element: ElementType | undefined
 }
-
-/** Lifts that need no addon. */
-type PlainLift = Exclude<LiftName, 'raw' | 'experts'>
 
 /** Every pattern is compared with all others, so the addon is faster with more of them. */
 export const MOST_PATTERNS = 32
@@ -24,20 +21,19 @@ export const MOST_PATTERNS = 32
 /** Returns the patterns of `pointers`, or undefined where the addon must lift them. */
 export function readPatterns(
   pointers: readonly string[],
-  kinds: readonly LiftName[],
+  kinds: readonly LiftKind[],
 ): readonly LiftPattern[] | undefined {
   if (MOST_PATTERNS < pointers.length) return undefined
   const patterns: LiftPattern[] = []
   for (const [index, pointer] of pointers.entries()) {
-    const kind = kinds[index]
+    const { form, element } = kinds[index] ?? {}
+    const isOurs = form === 'numbers' || (form === 'base64' && element === undefined)
     const [first, ...segments] = pointer.split('/')
     const isPlain = first === '' && 0 < segments.length && !pointer.includes('~') && !pointer.includes('**')
-    if (!isPlain || kind === undefined || kind === 'raw' || kind === 'experts') {
-      return undefined
-    }
+    if (!isPlain || !isOurs) return undefined
     // Nothing is searched inside a lifted value.
     if (!patterns.every((other) => areApart(other.segments, segments))) return undefined
-    patterns.push({ segments, kind })
+    patterns.push({ segments, element })
   }
   return patterns
 }
@@ -53,53 +49,40 @@ function areApart(some: readonly string[], others: readonly string[]): boolean {
 
 /** Puts the lifted values in their places. Returns false where the addon must parse the body again; some values are lifted then. */
 export function liftAll(value: unknown, patterns: readonly LiftPattern[]): boolean {
-  for (const { segments, kind } of patterns) if (!liftAt(value, segments, 0, kind)) return false
+  for (const pattern of patterns) if (!liftAt(value, pattern, 0)) return false
   return true
 }
 
-function liftAt(container: unknown, segments: readonly string[], depth: number, kind: PlainLift): boolean {
+function liftAt(container: unknown, pattern: LiftPattern, depth: number): boolean {
   if (typeof container !== 'object' || container === null || isView(container)) return true
-  const segment = segments[depth] ?? ''
+  const segment = pattern.segments[depth] ?? ''
   if (segment === '*') {
-    for (const key of Object.keys(container)) if (!liftKey(container, key, segments, depth, kind)) return false
+    for (const key of Object.keys(container)) if (!liftKey(container, key, pattern, depth)) return false
     return true
   }
   if (isArray(container) ? !INDEX.test(segment) : segment === '__proto__') return !hasOwn(container, segment)
-  return !hasOwn(container, segment) || liftKey(container, segment, segments, depth, kind)
+  return !hasOwn(container, segment) || liftKey(container, segment, pattern, depth)
 }
 
 const INDEX = /^(?:0|[1-9]\d*)$/
 
-function liftKey(container: object, key: string, segments: readonly string[], depth: number, kind: PlainLift): boolean {
+function liftKey(container: object, key: string, pattern: LiftPattern, depth: number): boolean {
   // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- an object has keys
   const parts = container as Record<string, unknown>
   const value = parts[key]
-  if (depth + 1 < segments.length) return liftAt(value, segments, depth + 1, kind)
+  if (depth + 1 < pattern.segments.length) return liftAt(value, pattern, depth + 1)
   // An earlier pointer lifted the value.
   if (value === null || isView(value)) return true
-  const lifted = liftedOf(value, kind)
+  const lifted = liftedOf(value, pattern.element)
   if (lifted === undefined) return false
   parts[key] = lifted
   return true
 }
 
-function liftedOf(value: unknown, kind: PlainLift): Bytes | NodeJS.TypedArray | undefined {
-  if (kind === 'base64') return typeof value === 'string' ? decodeClean(value) : undefined
+function liftedOf(value: unknown, element: ElementType | undefined): Lifted | undefined {
+  if (element === undefined) return typeof value === 'string' ? decodeClean(value) : undefined
   if (!isArray(value) || !value.every((item) => typeof item === 'number')) return undefined
-  switch (kind) {
-    case 'float32':
-      return Float32Array.from(value)
-    case 'float64':
-      return Float64Array.from(value)
-    case 'int32':
-      return exact(value, Int32Array.from(value))
-    case 'uint8':
-      return exact(value, Uint8Array.from(value))
-    default:
-      return exact(value, Uint16Array.from(value))
-  }
-}
-
-function exact<T extends Int32Array | Uint8Array | Uint16Array>(numbers: readonly number[], array: T): T | undefined {
-  return numbers.every((number, index) => array[index] === number) ? array : undefined
+  const lifted = ARRAYS[element].from(value)
+  const isFit = element.startsWith('float') || value.every((number, index) => lifted[index] === number)
+  return isFit ? lifted : undefined
 }

@@ -7,6 +7,7 @@ import {
   allocate,
   allocateNow,
   checkBytes,
+  checkSize,
   gather,
   gatherBytes,
   giveBack,
@@ -21,95 +22,53 @@ import { invalidType, invalidValue, OffloopError } from '../runtime/errors.ts'
 import {
   addTo,
   bufferOf,
+  byteLengthOfText,
   isArrayBuffer,
   isUint8Array,
   isUtf8,
-  keysOf,
   lengthOf,
   parseJson,
   partOf,
+  stringifyJson,
   toUtf8,
 } from '../runtime/intrinsics.ts'
-import { readLiftHints, type ExpertsDtype, type ExpertsHints, type RoutedExperts } from '../experts/experts.ts'
+import type { ExpertsDtype, RoutedExperts } from '../experts/experts.ts'
 import {
   fillBody,
   fillBodySync,
   type InputBytes,
-  LiftPointers,
+  type LiftPointers,
   scanBody,
   scanBodySync,
   unwrap,
-  type NativeHints,
   type ScannedBody,
 } from '../runtime/native.ts'
-import { liftAll, readPatterns } from './lift.ts'
 import {
-  choose,
-  copyOptions,
-  readBoolean,
-  readSignal,
-  tableOf,
-  withoutPrototype,
-  type BytesInput,
-  type Cancellable,
-} from '../runtime/options.ts'
+  ARRAYS,
+  compile,
+  NO_CONFIG,
+  PARSE_KEYS,
+  readConfig,
+  SPLIT_KEYS,
+  type ElementType,
+  type Lifted,
+  type LiftKind,
+  type NumberArray,
+  type ParseConfig,
+  type ParseOptions,
+  type RestUse,
+  type SplitOptions,
+} from './config.ts'
+import { liftAll, readPatterns } from './lift.ts'
+import { copyOptions, withoutPrototype } from '../runtime/options.ts'
 import { ownTurn } from '../runtime/yield.ts'
 import { run } from '../runtime/pool.ts'
 
-/** Names what a value becomes, off the JS thread, instead of JS objects. */
-export type Lift =
-  | 'base64' // string → the decoded bytes (forgiving)
-  | 'int32'
-  | 'uint8'
-  | 'uint16'
-  | 'float32'
-  | 'float64' // array of numbers → that typed array
-  | 'raw' // any value but null → the bytes of its JSON text
-  | 'experts' // any routed-experts payload → RoutedExperts
-  | { readonly experts: ExpertsHints }
-
-/** Kind of a lift, as the addon names it. */
-export type LiftName = Extract<Lift, string>
-
-export interface ParseOptions extends Cancellable, BytesInput {
-  /**
-   * JSON Pointers (RFC 6901). A segment `*` matches every key or index; a leading `**` matches any depth, zero included (segments `**`, `x` match `x` at the top too).
-   * If two pointers match one value, the first listed wins. Nothing is searched inside a lifted value.
-   */
-  readonly lift?: Readonly<Record<string, Lift>> | undefined
-  /**
-   * A value of another JSON type (not a string; not an array of numbers only): `'throw'` rejects with ERR_OFFLOOP_LIFT, `'keep'` leaves it as parsed,
-   * whole, with nothing inside it lifted. null and absent values stay so. A string that is not base64 always rejects with ERR_OFFLOOP_LIFT, and so does
-   * a number that does not fit its element type. Integers must fit exactly; floats are rounded as a typed array rounds them. A malformed routed-experts
-   * payload rejects with ERR_OFFLOOP_EXPERTS. The type of an array is judged before any range. @default 'throw'
-   */
-  readonly onMismatch?: 'throw' | 'keep' | undefined
-}
-
 export interface SplitResult {
-  /** The body with each lifted value replaced by null: still JSON, ready to forward or parse. */
+  /** The body with each lifted value replaced: still JSON, ready to forward or parse. */
   readonly json: Bytes
-  readonly lifted: readonly {
-    readonly pointer: string
-    readonly value: Bytes | RoutedExperts | Int32Array | Float32Array | Float64Array | Uint8Array | Uint16Array
-  }[]
+  readonly lifted: readonly { readonly pointer: string; readonly value: Lifted }[]
 }
-
-/** A value that was lifted out of a body. */
-type Lifted = SplitResult['lifted'][number]['value']
-
-const PARSE_KEYS = tableOf({ lift: true, onMismatch: true, transfer: true, signal: true })
-const LIFTS = tableOf<LiftName>({
-  base64: 'base64',
-  int32: 'int32',
-  uint8: 'uint8',
-  uint16: 'uint16',
-  float32: 'float32',
-  float64: 'float64',
-  raw: 'raw',
-  experts: 'experts',
-})
-const MISMATCHES = tableOf({ throw: false, keep: true })
 
 /** Bodies up to this size block the event loop for less time when they are parsed at once than as tasks. */
 const AT_ONCE = 32 * 1024
@@ -127,105 +86,71 @@ export async function parse<T = unknown>(body: Body, options?: ParseOptions): Pr
     return small as T
   }
   // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- the caller names the type
-  return join(await takeApart(body, config, restText)) as T
+  return join(await takeApart(body, config, REST_TEXT)) as T
 }
 
 /** Like `parse`, for programs that forward bodies or parse them elsewhere. */
-export async function split(
-  body: Body,
-  options: ParseOptions & { readonly lift: Readonly<Record<string, Lift>> },
-): Promise<SplitResult> {
-  const own = copyOptions(options, PARSE_KEYS)
+export async function split(body: Body, options: SplitOptions): Promise<SplitResult> {
+  const { config, form } = readSplit(copyOptions(options, SPLIT_KEYS))
+  return splitResultOf(await takeApart(body, config, form))
+}
+
+function readSplit(own: SplitOptions): { readonly config: ParseConfig; readonly form: RestForm<Bytes> } {
   const config = readConfig(own)
   if (own.lift === undefined) throw invalidType('options.lift', 'of type object', undefined)
-  return splitResultOf(await takeApart(body, config, restBytes))
+  const { replace = 'null' } = own
+  if (typeof replace === 'function') return { config, form: new RestBytes(replace) }
+  if (replace !== 'null') throw invalidValue('options.replace', "must be 'null' or a function", replace)
+  return { config, form: REST_BYTES }
 }
 
 /** Options of a body that is gathered elsewhere, resolved before the body is there. */
-export interface InputPlan {
+export interface InputPlan<R> {
   readonly config: ParseConfig
   readonly lifts: LiftPointers
+  readonly form: RestForm<R>
 }
 
 /** Resolves the options of `parseInput`. Throws what `parse` rejects with. */
-export function planInput(options: Omit<ParseOptions, 'transfer'>): InputPlan {
-  const config = readConfig(withoutPrototype({ ...options, transfer: undefined }))
-  return { config, lifts: compile(config) }
+export function planParse(options: Omit<ParseOptions, 'transfer' | 'maxBytes'>): InputPlan<string> {
+  const config = readConfig(withoutPrototype({ ...options, transfer: undefined, maxBytes: undefined }))
+  return { config, lifts: compile(config, REST_TEXT), form: REST_TEXT }
+}
+
+/** Like `planParse`, for `splitInput`. */
+export function planSplit(options: Omit<SplitOptions, 'transfer' | 'maxBytes'>): InputPlan<Bytes> {
+  const { config, form } = readSplit(withoutPrototype({ ...options, transfer: undefined, maxBytes: undefined }))
+  return { config, lifts: compile(config, form), form }
 }
 
 /** Parses a body that was gathered elsewhere. The tasks give its memory back. */
-export async function parseInput(source: InputBytes, plan: InputPlan, signal?: AbortSignal): Promise<unknown> {
-  return join(await takeInputApart(source, plan, restText, signal))
+export async function parseInput(source: InputBytes, plan: InputPlan<string>, signal?: AbortSignal): Promise<unknown> {
+  return join(await takeInputApart(source, plan, signal))
 }
 
 /** Like `parseInput`, for `split`. */
-export async function splitInput(source: InputBytes, plan: InputPlan, signal?: AbortSignal): Promise<SplitResult> {
-  return splitResultOf(await takeInputApart(source, plan, restBytes, signal))
+export async function splitInput(
+  source: InputBytes,
+  plan: InputPlan<Bytes>,
+  signal?: AbortSignal,
+): Promise<SplitResult> {
+  return splitResultOf(await takeInputApart(source, plan, signal))
 }
 
 async function takeInputApart<R>(
   source: InputBytes,
-  { config, lifts }: InputPlan,
-  form: RestForm<R>,
+  { config, lifts, form }: InputPlan<R>,
   signal: AbortSignal | undefined,
 ): Promise<BodyParts<R>> {
-  return await takeApartFrom(lifts, new Input(source), { ...config, signal }, form, source.length <= AT_ONCE)
+  return await takeApartFrom(
+    new Input(source),
+    { config: { ...config, signal }, lifts, form },
+    source.length <= AT_ONCE,
+  )
 }
 
 function splitResultOf({ rest: json, values }: BodyParts<Bytes>): SplitResult {
   return { json, lifted: values.map(({ path, value }) => ({ pointer: pointerOf(path), value })) }
-}
-
-/** Resolved options. `kinds` and `hints` belong to the pointer of the same index. */
-interface ParseConfig {
-  readonly pointers: string[]
-  readonly kinds: LiftName[]
-  /** Hints for routed experts; null for other kinds. */
-  readonly hints: (NativeHints | null)[]
-  readonly keepsMismatches: boolean
-  readonly transfer: boolean
-  readonly signal: AbortSignal | undefined
-}
-
-const NO_CONFIG: ParseConfig = {
-  pointers: [],
-  kinds: [],
-  hints: [],
-  keepsMismatches: false,
-  transfer: false,
-  signal: undefined,
-}
-
-function readConfig({ lift, onMismatch, transfer, signal }: ParseOptions): ParseConfig {
-  const config: ParseConfig = {
-    pointers: [],
-    kinds: [],
-    hints: [],
-    keepsMismatches: choose('options.onMismatch', onMismatch, MISMATCHES, false),
-    transfer: readBoolean('options.transfer', transfer, false),
-    signal: readSignal(signal),
-  }
-  if (lift === undefined) return config
-  if (typeof lift !== 'object' || lift === null) throw invalidType('options.lift', 'of type object', lift)
-  for (const pointer of keysOf(lift)) {
-    const kind = lift[pointer]
-    const name = `options.lift['${pointer}']`
-    config.kinds.push(isWithHints(kind) ? 'experts' : readKind(name, kind))
-    config.hints.push(isWithHints(kind) ? readLiftHints(name, kind) : null)
-    config.pointers.push(pointer)
-  }
-  return config
-}
-
-function isWithHints(kind: unknown): kind is object {
-  return typeof kind === 'object' && kind !== null
-}
-
-function readKind(name: string, value: unknown): LiftName {
-  const kind = typeof value === 'string' ? LIFTS[value] : undefined
-  if (kind !== undefined) return kind
-  const names = Object.keys(LIFTS).map((key) => `'${key}'`)
-  throw invalidValue(name, `must be one of: ${names.join(', ')}`, value)
 }
 
 /** Keys and indexes from the root to a value. */
@@ -243,17 +168,49 @@ interface BodyParts<R> {
 }
 
 /** Form of the rest: a string that is made natively, or bytes. */
-interface RestForm<R> {
+interface RestForm<R> extends RestUse {
+  /** Returns the JSON that replaces each value; undefined for null. Runs code of the caller. */
+  replacements(values: readonly PlannedLift[]): string[] | undefined
+  /** Allocates the memory of the rest. */
   allocate(size: number, make: (size: number) => Bytes): Bytes | null
   read(memory: Bytes | null, scanned: ScannedBody, size: number): R | Promise<R>
 }
 
-const restBytes: RestForm<Bytes> = {
-  allocate: (size, make) => make(size),
-  read: (memory) => memory ?? allocate(0),
+/** The rest as bytes, with what a function returns in the place of each value. */
+class RestBytes implements RestForm<Bytes> {
+  readonly isText = false
+  readonly #replace: ((index: number, pointer: string) => unknown) | undefined
+
+  constructor(replace?: (index: number, pointer: string) => unknown) {
+    this.#replace = replace
+  }
+
+  replacements(values: readonly PlannedLift[]): string[] | undefined {
+    const replace = this.#replace
+    if (replace === undefined) return undefined
+    const texts: string[] = []
+    for (let index = 0; index < values.length; index += 1) {
+      const text = replace(index, pointerOf(values[index]?.[0] ?? []))
+      if (typeof text !== 'string') throw invalidType('the result of options.replace', 'of type string', text)
+      addTo(texts, stringifyJson(text))
+    }
+    return texts
+  }
+
+  allocate(size: number, make: (size: number) => Bytes): Bytes {
+    return make(size)
+  }
+
+  read(memory: Bytes | null): Bytes {
+    return memory ?? allocate(0)
+  }
 }
 
-const restText: RestForm<string> = {
+const REST_BYTES = new RestBytes()
+
+const REST_TEXT: RestForm<string> = {
+  isText: true,
+  replacements: () => undefined,
   allocate: () => null,
   read(_memory, scanned, size) {
     // JSON.parse of a long rest blocks the event loop: each body waits for its own turn.
@@ -269,8 +226,10 @@ function takeRest(scanned: ScannedBody, size: number): string {
 }
 
 /** Parses a small body without the addon. Returns undefined where the addon must parse it, or say what is invalid. */
-function parseSmall(body: unknown, { pointers, kinds, transfer, signal }: ParseConfig): unknown {
-  if (transfer || !isUint8Array(body) || AT_ONCE < lengthOf(body) || !isArrayBuffer(bufferOf(body))) return undefined
+function parseSmall(body: unknown, config: ParseConfig): unknown {
+  const { pointers, kinds, longestString, maxBytes, transfer, signal } = config
+  const isSmall = isUint8Array(body) && lengthOf(body) <= AT_ONCE && lengthOf(body) <= maxBytes
+  if (!isSmall || transfer || longestString < lengthOf(body) || !isArrayBuffer(bufferOf(body))) return undefined
   signal?.throwIfAborted()
   const patterns = readPatterns(pointers, kinds)
   if (patterns === undefined || !isUtf8(checkBytes('body', body))) return undefined
@@ -284,30 +243,20 @@ function parseSmall(body: unknown, { pointers, kinds, transfer, signal }: ParseC
 }
 
 async function takeApart<R>(body: unknown, config: ParseConfig, form: RestForm<R>): Promise<BodyParts<R>> {
-  const { transfer, signal } = config
-  const lifts = compile(config)
+  const { transfer, signal, maxBytes } = config
+  const plan = { config, lifts: compile(config, form), form }
   if (!transfer && isUint8Array(body) && lengthOf(body) <= AT_ONCE) {
     signal?.throwIfAborted()
-    return await takeApartFrom(lifts, gatherBytes(checkBytes('body', body), false), config, form, true)
+    checkSize('body', lengthOf(checkBytes('body', body)), maxBytes)
+    return await takeApartFrom(gatherBytes(body, false), plan, true)
   }
   const input = gather('body', body, config, () => allocate(0))
-  return await takeApartFrom(lifts, input instanceof Promise ? await input : input, config, form, false)
-}
-
-function compile({ pointers, kinds, hints, keepsMismatches }: ParseConfig): LiftPointers {
-  const lifts = new LiftPointers(pointers, kinds, hints, keepsMismatches)
-  const { wrongPointer } = lifts
-  if (wrongPointer === null) return lifts
-  const { index, reason } = wrongPointer
-  const pointer = pointers[index] ?? ''
-  throw invalidValue(`options.lift['${pointer}']`, `is no JSON Pointer: it ${reason}`, pointer)
+  return await takeApartFrom(input instanceof Promise ? await input : input, plan, false)
 }
 
 async function takeApartFrom<R>(
-  lifts: LiftPointers,
   input: Input,
-  config: ParseConfig,
-  form: RestForm<R>,
+  { config, lifts, form }: InputPlan<R>,
   atOnce: boolean,
 ): Promise<BodyParts<R>> {
   const { signal } = config
@@ -322,13 +271,17 @@ async function takeApartFrom<R>(
     )
     scanned = body
     const plan = readPlan(body)
-    rest = form.allocate(plan.restSize, make)
+    const texts = form.replacements(plan.lifts)
+    // The function that replaces values may have aborted the call.
+    signal?.throwIfAborted()
+    const size = restSizeOf(plan, texts)
+    rest = form.allocate(size, make)
     makeMemories(memories, plan.sizes, make)
     const memory = rest
     const filled = unwrap(
       atOnce
-        ? fillBodySync(body, memory, memories)
-        : await run((stop) => fillBody(body, memory, memories, stop), { signal, first: true }),
+        ? fillBodySync(body, memory, memories, texts)
+        : await run((stop) => fillBody(body, memory, memories, texts, stop), { signal, first: true }),
     )
     // A large value may be in the memory of the body: its index is one more than the last one of the others.
     const inPlace = plan.lifts.some((lift) => lift[2] === memories.length) ? taken : undefined
@@ -336,7 +289,7 @@ async function takeApartFrom<R>(
     if (inPlace !== undefined) addTo(memories, inPlace)
     const values = gathered(plan, readLengths(filled), all, config)
     input.end(inPlace)
-    return { rest: await form.read(rest, body, plan.restSize), values }
+    return { rest: await form.read(rest, body, size), values }
   } catch (error) {
     // A task that began has taken what these hold.
     input.end()
@@ -361,16 +314,20 @@ interface LiftPlan {
   readonly lifts: readonly PlannedLift[]
 }
 
-/** A value of a plan. Routed experts alone have the last three items. */
-type PlannedLift = readonly [
-  path: ValuePath,
-  pointer: number,
-  memory: number,
-  start: number,
-  shape: RoutedExperts['shape'],
-  dtype: ExpertsDtype,
-  first: number,
-]
+/** A value of a plan, as `BodyPlan::describe` in `crates/body/src/plan.rs` writes it. Other forms than these have four items. */
+type PlannedLift = PlannedExperts | PlannedRagged | PlannedTensor
+type PlannedPlace = readonly [path: ValuePath, pointer: number, memory: number, start: number]
+type PlannedExperts = readonly [...PlannedPlace, shape: RoutedExperts['shape'], dtype: ExpertsDtype, first: number]
+type PlannedRagged = readonly [...PlannedPlace, memory: number, start: number, count: number]
+type PlannedTensor = readonly [...PlannedPlace, shape: readonly number[]]
+
+/** Returns the bytes of the rest with `texts` in the places of the values. */
+function restSizeOf({ restSize }: LiftPlan, texts: readonly string[] | undefined): number {
+  if (texts === undefined) return restSize
+  let size = restSize - 'null'.length * texts.length
+  for (let index = 0; index < texts.length; index += 1) size += byteLengthOfText(texts[index] ?? '')
+  return size
+}
 
 function readPlan(scanned: ScannedBody): LiftPlan {
   // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- the addon wrote it
@@ -389,40 +346,45 @@ function gathered(
   memories: readonly Bytes[],
   { kinds }: ParseConfig,
 ): LiftedValue[] {
-  return lifts.map(([path, pointer, memory, from, shape, dtype, start], index) => {
-    const bytes = memories[memory] ?? allocate(0)
-    const length = lengths[index] ?? 0
-    const kind = kinds[pointer]
-    if (kind !== 'experts') return { path, value: valueOf(kind, bytes, from, length) }
-    return { path, value: { data: partIn(bytes, from, length), shape, dtype, start } }
+  return lifts.map((lift, index) => {
+    const kind = kinds[lift[1]]
+    const bytes = partIn(memories, lift[2], lift[3], lengths[index] ?? 0)
+    return { path: lift[0], value: kind === undefined ? bytes : valueOf(kind, lift, bytes, memories) }
   })
 }
 
-function valueOf(
-  kind: LiftName | undefined,
-  memory: Bytes,
-  start: number,
-  length: number,
-): Exclude<Lifted, RoutedExperts> {
-  const { buffer, byteOffset } = memory
-  const offset = byteOffset + start
-  switch (kind) {
-    case 'int32':
-      return new Int32Array(buffer, offset, length / 4)
-    case 'uint8':
-      return new Uint8Array(buffer, offset, length)
-    case 'uint16':
-      return new Uint16Array(buffer, offset, length / 2)
-    case 'float32':
-      return new Float32Array(buffer, offset, length / 4)
-    case 'float64':
-      return new Float64Array(buffer, offset, length / 8)
+function valueOf({ form, element }: LiftKind, lift: PlannedLift, bytes: Bytes, memories: readonly Bytes[]): Lifted {
+  switch (form) {
+    case 'drop':
+      return null
+    case 'experts': {
+      // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- the addon writes these items for the form
+      const [, , , , shape, dtype, start] = lift as PlannedExperts
+      return { data: bytes, shape, dtype, start }
+    }
+    case 'ragged': {
+      // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- the addon writes these items for the form
+      const [, , , , memory, start, count] = lift as PlannedRagged
+      const counts = partIn(memories, memory, start, count * Int32Array.BYTES_PER_ELEMENT)
+      return { values: numbersOf(bytes, element), counts: new Int32Array(counts.buffer, counts.byteOffset, count) }
+    }
+    case 'tensor': {
+      // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- the addon writes these items for the form
+      const [, , , , shape] = lift as PlannedTensor
+      return { data: numbersOf(bytes, element), shape }
+    }
     default:
-      return partIn(memory, start, length)
+      return element === undefined ? bytes : numbersOf(bytes, element)
   }
 }
 
-function partIn(memory: Bytes, start: number, length: number): Bytes {
+function numbersOf({ buffer, byteOffset, byteLength }: Bytes, element: ElementType = 'uint8'): NumberArray {
+  const Numbers = ARRAYS[element]
+  return new Numbers(buffer, byteOffset, byteLength / Numbers.BYTES_PER_ELEMENT)
+}
+
+function partIn(memories: readonly Bytes[], index: number, start: number, length: number): Bytes {
+  const memory = memories[index] ?? NOTHING
   return start === 0 ? resultOf(memory, length) : partOf(memory, start, start + length)
 }
 

@@ -3,7 +3,7 @@
  * the memory of results, and nobody else can reach it. Every noun calls it.
  */
 
-import { invalidType, invalidValue } from './errors.ts'
+import { invalidType, invalidValue, OffloopError } from './errors.ts'
 import {
   allocUnsafe,
   bufferFrom,
@@ -37,7 +37,7 @@ import {
   type Bytes,
 } from './results.ts'
 import { yieldToLoop } from './yield.ts'
-import { isStream, readStream } from './stream.ts'
+import { cancelStream, isStream, readStream } from './stream.ts'
 
 export { giveBack, makeMemory, OWN_BUFFER, type Bytes } from './results.ts'
 
@@ -79,8 +79,15 @@ export class Input {
 }
 
 export interface GatherOptions {
+  readonly maxBytes: number
   readonly transfer: boolean
   readonly signal: AbortSignal | undefined
+}
+
+/** Throws if an input of `size` bytes is larger than the caller allows. */
+export function checkSize(name: string, size: number, maxBytes: number): void {
+  if (size <= maxBytes) return
+  throw new OffloopError('ERR_OFFLOOP_TOO_LARGE', `${name} has ${size} bytes or more, and may have ${maxBytes}`)
 }
 
 /**
@@ -105,16 +112,20 @@ export function gather(
   options: GatherOptions,
   allocateFor: (size: number) => Bytes,
 ): Input | Promise<Input> {
-  const { transfer, signal } = options
-  if (isUint8Array(body)) return gatherBytes(checkBytes(name, body), transfer)
-  if (isArrayBuffer(body)) return gatherBytes(viewOf(name, body), transfer)
+  const { maxBytes, transfer, signal } = options
+  if (isUint8Array(body) || isArrayBuffer(body)) {
+    const bytes = isUint8Array(body) ? checkBytes(name, body) : viewOf(name, body)
+    checkSize(name, lengthOf(bytes), maxBytes)
+    return gatherBytes(bytes, transfer)
+  }
   if (Array.isArray(body)) {
     const chunks = checkChunks(name, body)
     // A getter in the list may have aborted the call.
     signal?.throwIfAborted()
+    checkSize(name, sizeOfAll(chunks), maxBytes)
     return transfer ? takeChunks(chunks, allocateFor) : gatherChunks(chunks)
   }
-  if (isStream(body)) return gatherStream(name, body, transfer, signal)
+  if (isStream(body)) return gatherStream(name, body, options)
   throw invalidType(name, 'a Uint8Array, an ArrayBuffer, an array of Uint8Arrays or an async iterable of them', body)
 }
 
@@ -281,15 +292,21 @@ function usesOf(views: readonly Uint8Array[]): Map<ArrayBufferLike, number> {
 async function gatherStream(
   name: string,
   stream: AsyncIterable<unknown>,
-  transfer: boolean,
-  signal: AbortSignal | undefined,
+  { maxBytes, transfer, signal }: GatherOptions,
 ): Promise<Input> {
   const input = new Input(new InputBytes())
+  let size = 0
   try {
+    const announced = announcedSize(stream)
+    if (maxBytes < announced) cancelStream(stream)
+    checkSize(name, announced, maxBytes)
     // One piece, so that nothing has to be joined.
-    check(input.source.reserve(toldSize(stream)))
+    check(input.source.reserve(leastOf(announced, MOST_ANNOUNCED)))
     await readStream(stream, signal, (chunk) => {
-      addChunk(input, checkBytes(`a chunk of ${name}`, chunk), transfer)
+      const bytes = checkBytes(`a chunk of ${name}`, chunk)
+      size += lengthOf(bytes)
+      checkSize(name, size, maxBytes)
+      addChunk(input, bytes, transfer)
       return yieldToLoop()
     })
   } catch (error) {
@@ -300,12 +317,12 @@ async function gatherStream(
 }
 
 /** Most memory that is made ready because a server announced it. */
-const MOST_TOLD = 256 * 1024 * 1024
+const MOST_ANNOUNCED = 256 * 1024 * 1024
 
 /** Returns the length that an `IncomingMessage` announces; 0 if it announces none, or for other streams. */
-function toldSize(stream: object): number {
+function announcedSize(stream: object): number {
   const headers: unknown = propertyOf(stream, 'headers')
   if (typeof headers !== 'object' || headers === null) return 0
   const size = Number(propertyOf(headers, 'content-length'))
-  return Number.isSafeInteger(size) && 0 < size ? leastOf(size, MOST_TOLD) : 0
+  return Number.isSafeInteger(size) && 0 < size ? size : 0
 }

@@ -46,6 +46,11 @@ export async function readStream(
   }
 }
 
+/** Cancels a stream of which nothing was read. */
+export function cancelStream(stream: AsyncIterable<unknown>, reason?: unknown): void {
+  ignoreFailure(() => (stream instanceof Readable ? stream.destroy() : open(stream).cancel(reason)))
+}
+
 /** Reads a Node stream by its events: a promise for each chunk would cost more than to copy it. */
 async function readNode(
   stream: Readable,

@@ -16,11 +16,32 @@ pub enum BodyError<E> {
     Json(CheckError),
     /// A value cannot be lifted.
     Lift(LiftError),
+    /// The rest is longer than the rules allow.
+    Rest(RestTooLong),
     /// The memory of a value is too small, which only a defect of the plan can cause.
     Memory(DecodeError),
     /// The error of `poll`.
     Stopped(E),
 }
+
+/// The rest of a body is longer than a string can be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RestTooLong {
+    /// Bytes of the rest.
+    pub size: usize,
+}
+
+impl fmt::Display for RestTooLong {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let size = self.size;
+        write!(
+            f,
+            "the rest of the body, {size} bytes, is longer than a string can be: lift or drop heavy values"
+        )
+    }
+}
+
+impl Error for RestTooLong {}
 
 /// A value that cannot be lifted.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -39,6 +60,8 @@ pub enum LiftCause {
     Mismatch,
     /// The string is not base64.
     Base64,
+    /// The string is base64 of so many bytes, which are not a whole number of elements.
+    Length(usize),
     /// A number does not fit its element type.
     Number,
     /// The routed experts are invalid.
@@ -51,6 +74,12 @@ impl fmt::Display for LiftError {
         let what = match cause {
             LiftCause::Mismatch => "of another type",
             LiftCause::Base64 => "no base64",
+            LiftCause::Length(size) => {
+                return write!(
+                    f,
+                    "the value at {pointer:?} is base64 of {size} bytes, no whole number of elements"
+                );
+            }
             LiftCause::Number => "an array of numbers of which one does not fit its element type",
             LiftCause::Experts(error) => {
                 return write!(f, "the routed experts at {pointer:?}: {error}");
@@ -67,6 +96,7 @@ impl<E: fmt::Display> fmt::Display for BodyError<E> {
         match self {
             Self::Json(error) => error.fmt(f),
             Self::Lift(error) => error.fmt(f),
+            Self::Rest(error) => error.fmt(f),
             Self::Memory(error) => error.fmt(f),
             Self::Stopped(error) => error.fmt(f),
         }

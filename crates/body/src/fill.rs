@@ -4,14 +4,18 @@ use std::ops::Range;
 
 use offloop_base64::{Alphabet, DecodeError, Mode, PieceDecoder};
 use offloop_grammar::unescaped;
+use offloop_memory::{clear_pieces, copy_pieces};
 
 use crate::error::{BodyError, LiftCause, LiftError};
 use crate::experts;
-use crate::memory::{PIECE, clear_rest, copy_polled};
-use crate::numbers::{NumberError, fill_numbers};
+use crate::nested::NumberLayout;
+use crate::numbers::{ElementType, NumberError, fill_numbers};
 use crate::path::escaped_offset;
-use crate::plan::{ALIGNMENT, BodyPlan, LiftedContent, NULL, PlannedValue, list_numbers};
-use crate::scan::inside;
+use crate::plan::{
+    ALIGNMENT, BodyPlan, Cut, LiftedContent, NULL, PlannedValue, Room, list_numbers,
+};
+use crate::scan::{MatchedType, inside};
+use crate::text::PIECE;
 
 /// A body that was taken apart.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -33,10 +37,9 @@ impl FilledBody {
 }
 
 impl BodyPlan {
-    /// Writes the rest of `text` to `rest` and each value to its memory in `memories`, which have the sizes of the
-    /// plan.
+    /// Writes the rest of `text` and each value to the memory of `target`.
     ///
-    /// The value that is decoded in place overwrites the start of `text`. Bytes of `memories` that no value needs
+    /// The value that is decoded in place overwrites the start of `text`. Bytes of the memories that no value needs
     /// become zero. `poll` is called every 0.1 ms of work.
     ///
     /// # Errors
@@ -44,21 +47,24 @@ impl BodyPlan {
     pub fn fill<E>(
         &self,
         text: &mut [u8],
-        rest: &mut [u8],
-        memories: &mut [&mut [u8]],
+        target: FillTarget<'_, '_>,
         mut poll: impl FnMut() -> Result<(), E>,
     ) -> Result<FilledBody, BodyError<E>> {
-        let is_ascii =
-            write_rest(text, &self.values, rest, &mut poll).map_err(BodyError::Stopped)?;
+        let FillTarget { rest, memories, replacements } = target;
+        let rest = RestWriter { out: rest, len: 0, is_ascii: true };
+        let is_ascii = rest
+            .write_all(text, self.cuts(), replacements, &mut poll)
+            .map_err(BodyError::Stopped)?;
         let mut lengths = Vec::with_capacity(self.values.len());
         for (index, value) in self.values.iter().enumerate() {
             if self.in_place == Some(index) {
                 lengths.push(0);
                 continue;
             }
-            let memory = memories.get_mut(value.memory).map(|memory| &mut **memory);
-            let room = memory.and_then(|memory| memory.get_mut(value.room.clone()));
-            lengths.push(value.fill(text, room.unwrap_or_default(), &mut poll)?);
+            lengths.push(value.fill(text, room_of(memories, &value.room), &mut poll)?);
+            if let Some(room) = &value.counts {
+                value.fill_counts(room_of(memories, room));
+            }
         }
         if let Some(shared) = memories.first_mut() {
             self.clear_gaps(shared);
@@ -74,11 +80,29 @@ impl BodyPlan {
 
     /// Clears the bytes between small values.
     fn clear_gaps(&self, shared: &mut [u8]) {
-        for PlannedValue { room, .. } in self.values.iter().filter(|value| value.memory == 0) {
-            let end = room.end.next_multiple_of(ALIGNMENT).min(shared.len());
-            shared.get_mut(room.end..end).unwrap_or_default().fill(0);
+        let rooms =
+            self.values.iter().flat_map(|value| [&value.room].into_iter().chain(&value.counts));
+        for Room { bytes, .. } in rooms.filter(|room| room.memory == 0) {
+            let end = bytes.end.next_multiple_of(ALIGNMENT).min(shared.len());
+            shared.get_mut(bytes.end..end).unwrap_or_default().fill(0);
         }
     }
+}
+
+/// The memory that a fill writes to.
+#[derive(Debug)]
+pub struct FillTarget<'a, 'b> {
+    /// Memory of the rest. It has the size of the plan, or what replacements make of it.
+    pub rest: &'a mut [u8],
+    /// The memories of values, with the sizes of the plan.
+    pub memories: &'a mut [&'b mut [u8]],
+    /// The JSON that replaces each value of the plan. `None`: `null`.
+    pub replacements: Option<&'a [String]>,
+}
+
+fn room_of<'a>(memories: &'a mut [&mut [u8]], room: &Room) -> &'a mut [u8] {
+    let memory = memories.get_mut(room.memory).map(|memory| &mut **memory);
+    memory.and_then(|memory| memory.get_mut(room.bytes.clone())).unwrap_or_default()
 }
 
 impl PlannedValue {
@@ -91,23 +115,36 @@ impl PlannedValue {
     ) -> Result<usize, BodyError<E>> {
         let bytes = text.get(self.matched.range.clone()).unwrap_or_default();
         match &self.content {
-            LiftedContent::Base64 { has_escapes } => {
+            LiftedContent::Base64 { has_escapes, element } => {
                 let len = self.decode(text, *has_escapes, room, poll)?;
-                clear_rest(room, len, poll).map_err(BodyError::Stopped)?;
+                clear_pieces(room, len, &mut *poll).map_err(BodyError::Stopped)?;
+                let error =
+                    || self.lift_error(text, self.matched.range.start, LiftCause::Length(len));
+                to_elements(room.get_mut(..len).unwrap_or_default(), *element).ok_or_else(error)?;
                 Ok(len)
             }
-            LiftedContent::Numbers { element, .. } => {
+            LiftedContent::Numbers { element } => {
                 let filled = fill_numbers(bytes, *element, room, poll);
                 filled.map_err(|error| self.number_error(text, error))?;
                 Ok(room.len())
             }
             LiftedContent::Raw => {
-                copy_polled(bytes, room, poll).map_err(BodyError::Stopped)?;
+                copy_pieces(bytes, room, poll).map_err(BodyError::Stopped)?;
                 Ok(bytes.len())
             }
+            LiftedContent::Dropped => Ok(0),
             LiftedContent::Experts(payload) => {
                 experts::decode(text, &self.matched, payload, room, poll)?;
                 Ok(room.len())
+            }
+        }
+    }
+
+    /// Writes the counts of a list of lists.
+    fn fill_counts(&self, room: &mut [u8]) {
+        if let MatchedType::Numbers(NumberLayout::Ragged { counts }) = &self.matched.value_type {
+            for (bytes, count) in room.as_chunks_mut().0.iter_mut().zip(counts) {
+                *bytes = count.to_ne_bytes();
             }
         }
     }
@@ -140,8 +177,15 @@ impl PlannedValue {
         let range = inside(&self.matched.range);
         // Decoding overwrites the keys that lead to the value.
         let error = self.lift_error(text, range.start, LiftCause::Base64);
-        let decoded = decode_base64_in_place(text, range, poll);
-        decoded.map_err(|failure| failure.into_error(error))
+        let len = match decode_base64_in_place(text, range, poll) {
+            Ok(len) => len,
+            Err(failure) => return Err(failure.into_error(error)),
+        };
+        let LiftedContent::Base64 { element, .. } = self.content else { return Ok(len) };
+        let offset = self.matched.range.start;
+        let error = || LiftError { offset, cause: LiftCause::Length(len), ..error };
+        to_elements(text.get_mut(..len).unwrap_or_default(), element).ok_or_else(error)?;
+        Ok(len)
     }
 
     fn base64_error<E>(
@@ -164,23 +208,13 @@ impl PlannedValue {
     }
 }
 
-/// Copies `text` to `out` with `null` in the place of each value. Returns whether what it copied is ASCII.
-fn write_rest<E>(
-    text: &[u8],
-    values: &[PlannedValue],
-    out: &mut [u8],
-    poll: &mut impl FnMut() -> Result<(), E>,
-) -> Result<bool, E> {
-    let mut rest = RestWriter { out, len: 0, is_ascii: true };
-    let mut from = 0;
-    for PlannedValue { matched, .. } in values {
-        let Range { start, end } = matched.range.clone();
-        rest.copy(text.get(from..start).unwrap_or_default(), poll)?;
-        rest.write(NULL);
-        from = end;
+/// Turns little-endian numbers into those of the machine. Returns `None` if `bytes` are not a whole number of elements.
+fn to_elements(bytes: &mut [u8], element: Option<ElementType>) -> Option<()> {
+    let size = element.map_or(1, ElementType::size);
+    if cfg!(target_endian = "big") && 1 < size {
+        bytes.chunks_exact_mut(size).for_each(<[u8]>::reverse);
     }
-    rest.copy(text.get(from..).unwrap_or_default(), poll)?;
-    Ok(rest.is_ascii)
+    bytes.len().is_multiple_of(size).then_some(())
 }
 
 /// Writes the rest of a body.
@@ -191,6 +225,25 @@ struct RestWriter<'a> {
 }
 
 impl RestWriter<'_> {
+    /// Copies `text` with its replacement in the place of each cut. Returns whether the rest is ASCII.
+    fn write_all<E>(
+        mut self,
+        text: &[u8],
+        cuts: impl Iterator<Item = Cut>,
+        replacements: Option<&[String]>,
+        poll: &mut impl FnMut() -> Result<(), E>,
+    ) -> Result<bool, E> {
+        let mut from = 0;
+        for Cut { range, value } in cuts {
+            self.copy(text.get(from..range.start).unwrap_or_default(), poll)?;
+            let replacement = value.and_then(|index| replacements?.get(index));
+            self.copy(replacement.map_or(NULL, String::as_bytes), poll)?;
+            from = range.end;
+        }
+        self.copy(text.get(from..).unwrap_or_default(), poll)?;
+        Ok(self.is_ascii)
+    }
+
     fn copy<E>(&mut self, bytes: &[u8], poll: &mut impl FnMut() -> Result<(), E>) -> Result<(), E> {
         for piece in bytes.chunks(PIECE) {
             poll()?;

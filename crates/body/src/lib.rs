@@ -1,19 +1,17 @@
 //! Takes an HTTP body of JSON apart: the values at the pointers of the option `lift`, and the JSON that is left.
 //!
-//! The glue calls it in three steps, each in a task (on the JS thread for small bodies):
+//! The glue calls it in two steps, each in a task (on the JS thread for small bodies):
 //!
-//! 1. [`join_chunks`] copies the chunks of a body into one block.
-//! 2. [`BodyPlan::new`] validates the text exactly as `JSON.parse` would, finds the values, and assigns memory to each.
-//! 3. [`BodyPlan::fill`] decodes the values into that memory and writes the rest.
+//! 1. [`BodyPlan::new`] validates the text exactly as `JSON.parse` would, finds the values, and assigns memory to each.
+//! 2. [`BodyPlan::fill`] decodes the values into that memory and writes the rest.
 //!
 //! Nothing recurses, so memory bounds the depth of a body. The caller owns all memory that is written.
 
 mod error;
 mod experts;
 mod fill;
-mod join;
 mod lift;
-mod memory;
+mod nested;
 mod numbers;
 mod path;
 mod pattern;
@@ -21,14 +19,14 @@ mod plan;
 mod scan;
 mod text;
 
-pub use error::{BodyError, LiftCause, LiftError};
-pub use fill::FilledBody;
-pub use join::join_chunks;
-pub use lift::{LiftConfig, LiftKind};
+pub use error::{BodyError, LiftCause, LiftError, RestTooLong};
+pub use fill::{FillTarget, FilledBody};
+pub use lift::{LiftConfig, LiftKind, RestRules};
+pub use nested::{Nesting, NumberLayout};
 pub use numbers::{ElementType, NumberError, fill_numbers};
 pub use offloop_grammar::{CheckError, PointerError, unescaped};
 pub use path::{PathStep, escaped_offset, pointer_of};
 pub use pattern::{PatternError, Patterns};
 pub use plan::{BodyPlan, PlannedValue};
-pub use scan::{AcceptedType, MatchedType, MatchedValue, ScanError, scan};
+pub use scan::{AcceptedType, Findings, MatchedType, MatchedValue, ScanError, Search, scan};
 pub use text::TextWidth;

@@ -9,21 +9,40 @@ use std::fmt;
 /// The element type of a typed array.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ElementType {
-    Int32,
+    Int8,
     Uint8,
+    Int16,
     Uint16,
+    Int32,
+    Uint32,
     Float32,
     Float64,
 }
 
 impl ElementType {
+    /// Returns the type that the option `lift` calls `name`.
+    #[must_use]
+    pub fn named(name: &str) -> Option<Self> {
+        Some(match name {
+            "int8" => Self::Int8,
+            "uint8" => Self::Uint8,
+            "int16" => Self::Int16,
+            "uint16" => Self::Uint16,
+            "int32" => Self::Int32,
+            "uint32" => Self::Uint32,
+            "float32" => Self::Float32,
+            "float64" => Self::Float64,
+            _ => return None,
+        })
+    }
+
     /// Returns the bytes of an element.
     #[must_use]
     pub const fn size(self) -> usize {
         match self {
-            Self::Uint8 => 1,
-            Self::Uint16 => 2,
-            Self::Int32 | Self::Float32 => 4,
+            Self::Int8 | Self::Uint8 => 1,
+            Self::Int16 | Self::Uint16 => 2,
+            Self::Int32 | Self::Uint32 | Self::Float32 => 4,
             Self::Float64 => 8,
         }
     }
@@ -49,7 +68,8 @@ impl<E: fmt::Display> fmt::Display for NumberError<E> {
 
 impl<E: fmt::Debug + fmt::Display> Error for NumberError<E> {}
 
-/// Writes the numbers of `text`, which is a valid array of numbers, to `out`. `poll` is called every 0.1 ms of work.
+/// Writes the numbers of `text`, which is a valid array of numbers or of arrays of them, to `out`. `poll` is called every
+/// 0.1 ms of work.
 ///
 /// # Errors
 /// The first number that does not fit its element, and the errors of `poll`.
@@ -59,21 +79,52 @@ pub fn fill_numbers<E>(
     out: &mut [u8],
     poll: impl FnMut() -> Result<(), E>,
 ) -> Result<(), NumberError<E>> {
+    let numbers = NumberReader { text, at: 0 };
     match element {
-        ElementType::Int32 => {
-            fill(text, out, poll, |value| whole::<i32>(value).map(i32::to_ne_bytes))
-        }
-        ElementType::Uint8 => {
-            fill(text, out, poll, |value| whole::<u8>(value).map(u8::to_ne_bytes))
-        }
-        ElementType::Uint16 => {
-            fill(text, out, poll, |value| whole::<u16>(value).map(u16::to_ne_bytes))
-        }
+        ElementType::Int8 => numbers.fill(out, poll, |value| whole(value).map(i8::to_ne_bytes)),
+        ElementType::Uint8 => numbers.fill(out, poll, |value| whole(value).map(u8::to_ne_bytes)),
+        ElementType::Int16 => numbers.fill(out, poll, |value| whole(value).map(i16::to_ne_bytes)),
+        ElementType::Uint16 => numbers.fill(out, poll, |value| whole(value).map(u16::to_ne_bytes)),
+        ElementType::Int32 => numbers.fill(out, poll, |value| whole(value).map(i32::to_ne_bytes)),
+        ElementType::Uint32 => numbers.fill(out, poll, |value| whole(value).map(u32::to_ne_bytes)),
         ElementType::Float32 => {
-            fill(text, out, poll, |value| Some((value.value() as f32).to_ne_bytes()))
+            numbers.fill(out, poll, |value| Some((value.value() as f32).to_ne_bytes()))
         }
-        ElementType::Float64 => fill(text, out, poll, |value| Some(value.value().to_ne_bytes())),
+        ElementType::Float64 => numbers.fill(out, poll, |value| Some(value.value().to_ne_bytes())),
     }
+}
+
+/// Checks that all `count` numbers of `text` fit their elements: see [`fill_numbers`].
+///
+/// # Errors
+/// Those of [`fill_numbers`].
+pub(crate) fn check_numbers<E>(
+    text: &[u8],
+    element: ElementType,
+    count: usize,
+    mut poll: impl FnMut() -> Result<(), E>,
+) -> Result<(), NumberError<E>> {
+    // Floats are rounded, so every number fits.
+    let fits = match element {
+        ElementType::Int8 => |value| whole::<i8>(value).is_some(),
+        ElementType::Uint8 => |value| whole::<u8>(value).is_some(),
+        ElementType::Int16 => |value| whole::<i16>(value).is_some(),
+        ElementType::Uint16 => |value| whole::<u16>(value).is_some(),
+        ElementType::Int32 => |value| whole::<i32>(value).is_some(),
+        ElementType::Uint32 => |value| whole::<u32>(value).is_some(),
+        ElementType::Float32 | ElementType::Float64 => return Ok(()),
+    };
+    let mut numbers = NumberReader { text, at: 0 };
+    for index in 0..count {
+        if index % BATCH == 0 {
+            poll().map_err(NumberError::Stopped)?;
+        }
+        let (number, offset) = numbers.next();
+        if !fits(number) {
+            return Err(NumberError::Unfit { offset });
+        }
+    }
+    Ok(())
 }
 
 /// Returns the number as an integer element, where it is exactly that.
@@ -109,24 +160,38 @@ impl Number<'_> {
     }
 }
 
-fn fill<E, const SIZE: usize>(
-    text: &[u8],
-    out: &mut [u8],
-    mut poll: impl FnMut() -> Result<(), E>,
-    convert: impl Fn(Number<'_>) -> Option<[u8; SIZE]>,
-) -> Result<(), NumberError<E>> {
-    let mut at = 0;
-    for batch in out.as_chunks_mut::<SIZE>().0.chunks_mut(BATCH) {
-        poll().map_err(NumberError::Stopped)?;
-        for element in batch {
-            let rest = text.get(at..).unwrap_or_default();
-            at += rest.iter().position(|&byte| is_number(byte)).unwrap_or(rest.len());
-            let (number, len) = next(text.get(at..).unwrap_or_default());
-            *element = convert(number).ok_or(NumberError::Unfit { offset: at })?;
-            at += len;
-        }
+/// Reads the numbers of arrays that are known to hold nothing else.
+struct NumberReader<'a> {
+    text: &'a [u8],
+    at: usize,
+}
+
+impl<'a> NumberReader<'a> {
+    /// Returns the next number and its offset.
+    #[inline]
+    fn next(&mut self) -> (Number<'a>, usize) {
+        let rest = self.text.get(self.at..).unwrap_or_default();
+        let offset = self.at + rest.iter().position(|&byte| is_number(byte)).unwrap_or(rest.len());
+        let (number, len) = next(self.text.get(offset..).unwrap_or_default());
+        self.at = offset + len;
+        (number, offset)
     }
-    Ok(())
+
+    fn fill<E, const SIZE: usize>(
+        mut self,
+        out: &mut [u8],
+        mut poll: impl FnMut() -> Result<(), E>,
+        convert: impl Fn(Number<'_>) -> Option<[u8; SIZE]>,
+    ) -> Result<(), NumberError<E>> {
+        for batch in out.as_chunks_mut::<SIZE>().0.chunks_mut(BATCH) {
+            poll().map_err(NumberError::Stopped)?;
+            for element in batch {
+                let (number, offset) = self.next();
+                *element = convert(number).ok_or(NumberError::Unfit { offset })?;
+            }
+        }
+        Ok(())
+    }
 }
 
 /// Numbers that are converted between two polls.

@@ -149,7 +149,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::scan::{AcceptedType, scan};
+    use crate::scan::{AcceptedType, Search, scan};
 
     /// Scans `text` for `pointers`. Returns the comparisons, and how many values match.
     fn scanned(text: &str, pointers: &[String]) -> (usize, usize) {
@@ -158,8 +158,10 @@ mod tests {
         let patterns = Patterns::new(&pointers).unwrap();
         COMPARISONS.set(0);
         let accepted = vec![AcceptedType::Any; pointers.len()];
-        let matches = scan(text.as_bytes(), &patterns, &accepted, || Ok::<(), ()>(())).unwrap();
-        (COMPARISONS.get(), matches.len())
+        let search =
+            Search { patterns: &patterns, accepted: &accepted, longest_string: usize::MAX };
+        let found = scan(text.as_bytes(), search, || Ok::<(), ()>(())).unwrap();
+        (COMPARISONS.get(), found.matches.len())
     }
 
     fn object(count: usize, value: &str) -> String {

@@ -2,18 +2,22 @@
 //! JS thread then makes that memory.
 
 use std::fmt::Write;
+use std::iter;
 use std::mem;
 use std::ops::Range;
 
-use offloop_base64::max_decoded_len;
+use offloop_base64::{Alphabet, Base64Reader, Mode, max_decoded_len};
 use offloop_experts::{ResolvedPayload, Shape};
+use offloop_grammar::unescaped;
 
-use crate::error::{BodyError, LiftCause, LiftError};
+use crate::error::{BodyError, LiftCause, LiftError, RestTooLong};
 use crate::experts;
 use crate::lift::{LiftConfig, LiftKind};
-use crate::numbers::ElementType;
+use crate::nested::NumberLayout;
+use crate::numbers::{ElementType, NumberError, check_numbers};
 use crate::path::{PathStep, pointer_of};
-use crate::scan::{AcceptedType, MatchedType, MatchedValue, inside, scan};
+use crate::scan::{Findings, MatchedType, MatchedValue, inside, scan};
+use crate::text::utf16_len;
 
 /// Values from this size on have memory of their own, which can be transferred.
 const OWN_MEMORY: usize = 64 << 10;
@@ -30,6 +34,8 @@ pub(crate) const NULL: &[u8] = b"null";
 #[derive(Clone, Debug, Default)]
 pub struct BodyPlan {
     pub(crate) values: Vec<PlannedValue>,
+    /// The other values that are not in the rest.
+    pub(crate) dropped: Vec<Range<usize>>,
     /// Bytes of each memory. The small values share the first; each other value has one of its own.
     sizes: Vec<usize>,
     /// The index of the value that is decoded into the memory of the body.
@@ -42,19 +48,35 @@ pub struct BodyPlan {
 pub struct PlannedValue {
     pub(crate) matched: MatchedValue,
     pub(crate) content: LiftedContent,
-    /// The index of its memory. One more than the last index means the memory of the body.
+    /// Its bytes. A base64 string may need fewer. One more than the last index means the memory of the body.
+    pub(crate) room: Room,
+    /// The counts of a list of lists, 32-bit integers.
+    pub(crate) counts: Option<Room>,
+}
+
+/// A part of a memory.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Room {
+    /// The index of the memory.
     pub(crate) memory: usize,
-    /// The bytes of that memory. A base64 string may need fewer.
-    pub(crate) room: Range<usize>,
+    pub(crate) bytes: Range<usize>,
 }
 
 /// How the bytes of a lifted value are made.
 #[derive(Clone, Debug)]
 pub(crate) enum LiftedContent {
-    Base64 { has_escapes: bool },
-    Numbers { count: usize, element: ElementType },
+    Base64 { has_escapes: bool, element: Option<ElementType> },
+    Numbers { element: ElementType },
     Raw,
+    Dropped,
     Experts(Box<ResolvedPayload>),
+}
+
+/// A part of the text that is not in the rest.
+pub(crate) struct Cut {
+    pub(crate) range: Range<usize>,
+    /// The index of the value. `None` for a value that the caller does not hear of.
+    pub(crate) value: Option<usize>,
 }
 
 impl BodyPlan {
@@ -64,23 +86,24 @@ impl BodyPlan {
     /// it. `poll` is called every few microseconds of work.
     ///
     /// # Errors
-    /// Invalid JSON, the first value that cannot be lifted, and those of `poll`.
+    /// Invalid JSON, the first value that cannot be lifted, a rest that is too long, and those of `poll`.
     pub fn new<E>(
         text: &[u8],
         config: &LiftConfig,
         is_ours: bool,
         mut poll: impl FnMut() -> Result<(), E>,
     ) -> Result<Self, BodyError<E>> {
-        let matches = matches(text, config, &mut poll)?;
-        let largest = if is_ours { largest_text(&matches, config) } else { None };
-        let mut plan =
-            Self { sizes: vec![0], rest_size: text.len(), in_place: largest, ..Self::default() };
-        plan.values.reserve_exact(matches.len());
-        for matched in matches {
-            let content = content(text, &matched, config, &mut poll)?;
+        let Findings { matches, long_strings } = scan(text, config.search(), &mut poll)?;
+        let mut plan = Self { sizes: vec![0], rest_size: text.len(), ..Self::default() };
+        let (contents, hidden) = contents(text, matches, config, &mut poll)?;
+        plan.in_place = if is_ours { largest_text(&contents) } else { None };
+        plan.values.reserve_exact(contents.len());
+        for (matched, content) in contents {
             plan.add(matched, content);
         }
         plan.send_in_place();
+        plan.drop_all(hidden, long_strings);
+        plan.check_length(text, config.rules.longest_rest, &mut poll)?;
         Ok(plan)
     }
 
@@ -90,7 +113,7 @@ impl BodyPlan {
         &self.sizes
     }
 
-    /// Returns the bytes of the rest: the text with `null` in the place of each value.
+    /// Returns the bytes of the rest: the text with `null` in the place of each value that it lacks.
     #[must_use]
     pub fn rest_size(&self) -> usize {
         self.rest_size
@@ -98,7 +121,13 @@ impl BodyPlan {
 
     /// Returns the plan as JSON, which crosses to JavaScript faster than objects do: `[restSize, sizes, values]`.
     ///
-    /// A value is `[path, pattern, memory, start]`. Routed experts have three more items: `shape`, `dtype`, `start`.
+    /// A value is `[path, pattern, memory, start]`, with more items for some:
+    ///
+    /// | value | further items |
+    /// |---|---|
+    /// | routed experts | `shape`, `dtype`, `start` |
+    /// | list of lists | `memory`, `start` and `length` of its counts |
+    /// | tensor | `shape` |
     ///
     /// ```json
     /// [812, [24, 65536], [[["ids"], 1, 0, 0], [["choices", 0, "data"], 0, 1, 0]]]
@@ -127,11 +156,37 @@ impl BodyPlan {
         Ok(json)
     }
 
+    /// Returns the parts of the text that are not in the rest, in its order.
+    pub(crate) fn cuts(&self) -> impl Iterator<Item = Cut> {
+        let values = self.values.iter().map(|value| value.matched.range.clone()).enumerate();
+        let mut values = values.map(|(index, range)| Cut { range, value: Some(index) }).peekable();
+        let mut dropped = self.dropped.iter().cloned().peekable();
+        iter::from_fn(move || match (values.peek(), dropped.peek()) {
+            (Some(cut), Some(range)) if cut.range.start < range.start => values.next(),
+            (_, Some(_)) => dropped.next().map(|range| Cut { range, value: None }),
+            (_, None) => values.next(),
+        })
+    }
+
     fn add(&mut self, matched: MatchedValue, content: LiftedContent) {
         self.rest_size = self.rest_size - matched.range.len() + NULL.len();
         let size = content.most(&matched);
+        let room = if self.in_place == Some(self.values.len()) {
+            Room { memory: 0, bytes: 0..size }
+        } else {
+            self.room(size)
+        };
+        let counts = match &matched.value_type {
+            MatchedType::Numbers(NumberLayout::Ragged { counts }) => {
+                Some(self.room(size_of_val(counts.as_slice())))
+            }
+            _ => None,
+        };
+        self.values.push(PlannedValue { matched, content, room, counts });
+    }
+
+    fn room(&mut self, size: usize) -> Room {
         let (memory, start) = match self.sizes.first_mut() {
-            _ if self.in_place == Some(self.values.len()) => (0, 0),
             Some(shared) if size < OWN_MEMORY => {
                 (0, mem::replace(shared, *shared + size.next_multiple_of(ALIGNMENT)))
             }
@@ -140,15 +195,61 @@ impl BodyPlan {
                 (self.sizes.len() - 1, 0)
             }
         };
-        self.values.push(PlannedValue { matched, content, memory, room: start..start + size });
+        Room { memory, bytes: start..start + size }
     }
 
     /// Points the value that is decoded in place to the memory behind all others.
     fn send_in_place(&mut self) {
         let value = self.in_place.and_then(|index| self.values.get_mut(index));
         if let Some(value) = value {
-            value.memory = self.sizes.len();
+            value.room.memory = self.sizes.len();
         }
+    }
+
+    /// Drops values that a pattern matches, and strings that stand in no other value.
+    fn drop_all(&mut self, hidden: Vec<Range<usize>>, long_strings: Vec<Range<usize>>) {
+        let mut values = self.values.iter().map(|value| &value.matched.range).peekable();
+        let mut outer = hidden.iter().peekable();
+        let mut strings = Vec::new();
+        for string in long_strings {
+            while values.next_if(|range| range.end <= string.start).is_some() {}
+            while outer.next_if(|range| range.end <= string.start).is_some() {}
+            let is_in = |range: Option<&&Range<usize>>| {
+                range.is_some_and(|range| range.start <= string.start)
+            };
+            if !is_in(values.peek()) && !is_in(outer.peek()) {
+                strings.push(string);
+            }
+        }
+        self.dropped = hidden;
+        self.dropped.append(&mut strings);
+        self.dropped.sort_unstable_by_key(|range| range.start);
+        let bytes: usize = self.dropped.iter().map(ExactSizeIterator::len).sum();
+        self.rest_size = self.rest_size + self.dropped.len() * NULL.len() - bytes;
+    }
+
+    /// Checks that the rest has at most `longest` UTF-16 code units.
+    fn check_length<E>(
+        &self,
+        text: &[u8],
+        longest: usize,
+        poll: &mut impl FnMut() -> Result<(), E>,
+    ) -> Result<(), BodyError<E>> {
+        // No character has fewer bytes than code units.
+        if self.rest_size <= longest {
+            return Ok(());
+        }
+        let mut from = 0;
+        let mut units = 0;
+        let end = Cut { range: text.len()..text.len(), value: None };
+        for Cut { range, .. } in self.cuts().chain([end]) {
+            units += utf16_len(text.get(from..range.start).unwrap_or_default(), poll)
+                .map_err(BodyError::Stopped)?;
+            units += NULL.len();
+            from = range.end;
+        }
+        let is_fit = units - NULL.len() <= longest;
+        if is_fit { Ok(()) } else { Err(BodyError::Rest(RestTooLong { size: self.rest_size })) }
     }
 }
 
@@ -158,7 +259,7 @@ impl PlannedValue {
     }
 
     fn describe(&self, text: &[u8], json: &mut String) {
-        let Self { matched, content, memory, room } = self;
+        let Self { matched, content, room, counts } = self;
         json.push_str("[[");
         for (index, step) in matched.path.iter().enumerate() {
             if index != 0 {
@@ -176,12 +277,20 @@ impl PlannedValue {
                 }
             }
         }
-        let _ = write!(json, "],{},{memory},{}", matched.pattern, room.start);
+        let _ = write!(json, "],{},{},{}", matched.pattern, room.memory, room.bytes.start);
         if let LiftedContent::Experts(resolved) = content {
             let payload = resolved.payload();
             let Shape { rows, layers, topk } = payload.shape;
             let (dtype, start) = (payload.dtype, payload.start);
             let _ = write!(json, ",[{rows},{layers},{topk}],\"{dtype}\",{start}");
+        }
+        if let Some(Room { memory, bytes }) = counts {
+            let len = bytes.len() / size_of::<i32>();
+            let _ = write!(json, ",{memory},{},{len}", bytes.start);
+        }
+        if let MatchedType::Numbers(NumberLayout::Tensor { shape }) = &matched.value_type {
+            json.push(',');
+            list_numbers(json, shape);
         }
         json.push(']');
     }
@@ -192,8 +301,9 @@ impl LiftedContent {
     fn most(&self, matched: &MatchedValue) -> usize {
         match self {
             Self::Base64 { .. } => max_decoded_len(inside(&matched.range).len()),
-            Self::Numbers { count, element } => count * element.size(),
+            Self::Numbers { element } => matched.value_type.number_count() * element.size(),
             Self::Raw => matched.range.len(),
+            Self::Dropped => 0,
             Self::Experts(resolved) => resolved.payload().size(),
         }
     }
@@ -210,48 +320,126 @@ pub(crate) fn list_numbers(json: &mut String, numbers: &[usize]) {
     json.push(']');
 }
 
-/// Finds the values that are lifted. Values of another type are left out or an error, as `config` says.
-fn matches<E>(
+/// Matched values and how their bytes are made, and the ranges of those that are dropped without a word.
+type Contents = (Vec<(MatchedValue, LiftedContent)>, Vec<Range<usize>>);
+
+/// Decides how the bytes of each matched value are made. Values that cannot be lifted are left out or an error, as
+/// `config` says.
+fn contents<E>(
     text: &[u8],
+    matches: Vec<MatchedValue>,
     config: &LiftConfig,
     poll: &mut impl FnMut() -> Result<(), E>,
-) -> Result<Vec<MatchedValue>, BodyError<E>> {
-    let accepted: Vec<AcceptedType> = config.kinds.iter().map(|kind| kind.accepted()).collect();
-    let mut found = scan(text, &config.patterns, &accepted, poll)?;
-    if config.keeps_mismatches {
-        found.retain(|matched| matched.value_type != MatchedType::Mismatch);
-        return Ok(found);
+) -> Result<Contents, BodyError<E>> {
+    if !config.rules.keeps_mismatches {
+        let mut types = matches.iter();
+        if let Some(matched) = types.find(|matched| matched.value_type == MatchedType::Mismatch) {
+            return Err(mismatch(text, matched).into());
+        }
     }
-    let mut mismatches = found.iter().filter(|matched| matched.value_type == MatchedType::Mismatch);
-    if let Some(matched) = mismatches.next() {
-        let offset = matched.range.start;
-        return Err(lift_error(text, matched, offset, LiftCause::Mismatch).into());
+    let mut contents = Vec::with_capacity(matches.len());
+    let mut hidden = Vec::new();
+    for matched in matches {
+        if config.kind(matched.pattern) == Some(LiftKind::Drop { is_listed: false }) {
+            hidden.push(matched.range);
+            continue;
+        }
+        match content(text, &matched, config, poll) {
+            Ok(content) => contents.push((matched, content)),
+            Err(BodyError::Lift(_)) if config.rules.keeps_mismatches => {}
+            Err(error) => return Err(error),
+        }
     }
-    Ok(found)
+    Ok((contents, hidden))
 }
 
-/// Decides how the bytes of a matched value are made.
+/// Decides how the bytes of a matched value are made. Checks them too, if values that cannot be lifted stay.
 fn content<E>(
     text: &[u8],
     matched: &MatchedValue,
     config: &LiftConfig,
     poll: &mut impl FnMut() -> Result<(), E>,
 ) -> Result<LiftedContent, BodyError<E>> {
-    let mismatch = || lift_error(text, matched, matched.range.start, LiftCause::Mismatch);
-    match (config.kind(matched.pattern), matched.value_type) {
-        (Some(LiftKind::Base64), MatchedType::Text { has_escapes }) => {
-            Ok(LiftedContent::Base64 { has_escapes })
+    let content = match (config.kind(matched.pattern), &matched.value_type) {
+        (Some(LiftKind::Base64), &MatchedType::Text { has_escapes }) => {
+            LiftedContent::Base64 { has_escapes, element: None }
         }
-        (Some(LiftKind::Numbers(element)), MatchedType::Numbers { count }) => {
-            Ok(LiftedContent::Numbers { count, element })
+        (Some(LiftKind::Base64Numbers(element)), &MatchedType::Text { has_escapes }) => {
+            LiftedContent::Base64 { has_escapes, element: Some(element) }
         }
-        (Some(LiftKind::Raw), _) => Ok(LiftedContent::Raw),
+        (Some(LiftKind::Numbers(_, element)), MatchedType::Numbers(_)) => {
+            LiftedContent::Numbers { element }
+        }
+        (Some(LiftKind::Raw), _) => LiftedContent::Raw,
+        (Some(LiftKind::Drop { .. }), _) => LiftedContent::Dropped,
         (Some(LiftKind::Experts(hints)), MatchedType::Text { .. } | MatchedType::Object) => {
             let resolved = experts::resolve(text, matched, &hints, poll)?;
-            Ok(LiftedContent::Experts(Box::new(resolved.ok_or_else(mismatch)?)))
+            let resolved = resolved.ok_or_else(|| mismatch(text, matched))?;
+            LiftedContent::Experts(Box::new(resolved))
         }
-        _ => Err(mismatch().into()),
+        _ => return Err(mismatch(text, matched).into()),
+    };
+    if config.rules.keeps_mismatches {
+        check_content(text, matched, &content, poll)?;
     }
+    Ok(content)
+}
+
+/// Checks that the bytes of a value can be made.
+fn check_content<E>(
+    text: &[u8],
+    matched: &MatchedValue,
+    content: &LiftedContent,
+    poll: &mut impl FnMut() -> Result<(), E>,
+) -> Result<(), BodyError<E>> {
+    let bytes = text.get(matched.range.clone()).unwrap_or_default();
+    match content {
+        LiftedContent::Base64 { has_escapes, element } => {
+            let characters = text.get(inside(&matched.range)).unwrap_or_default();
+            let own = has_escapes.then(|| unescaped(characters));
+            let len = check_base64(own.as_deref().unwrap_or(characters), poll)?;
+            let is_whole =
+                element.is_none_or(|element| len.is_some_and(|len| len % element.size() == 0));
+            if len.is_some() && is_whole { Ok(()) } else { Err(mismatch(text, matched).into()) }
+        }
+        LiftedContent::Numbers { element } => {
+            let count = matched.value_type.number_count();
+            check_numbers(bytes, *element, count, poll).map_err(|error| match error {
+                NumberError::Unfit { .. } => mismatch(text, matched).into(),
+                NumberError::Stopped(error) => BodyError::Stopped(error),
+            })
+        }
+        LiftedContent::Experts(payload) => {
+            let mut out = vec![0; payload.payload().size()];
+            experts::decode(text, matched, payload, &mut out, poll)
+        }
+        LiftedContent::Raw | LiftedContent::Dropped => Ok(()),
+    }
+}
+
+/// Returns the decoded size of a text, or `None` if it is not base64.
+fn check_base64<E>(
+    text: &[u8],
+    poll: &mut impl FnMut() -> Result<(), E>,
+) -> Result<Option<usize>, BodyError<E>> {
+    let mut reader = Base64Reader::new(text, Mode::Forgiving, Alphabet::Standard);
+    let mut scratch = vec![0; CHECKED];
+    let mut size = 0;
+    loop {
+        poll().map_err(BodyError::Stopped)?;
+        let Ok(len) = reader.read(&mut scratch) else { return Ok(None) };
+        size += len;
+        if len < CHECKED {
+            return Ok(Some(size));
+        }
+    }
+}
+
+/// Bytes that are decoded at a time to check them: they stay in the cache.
+const CHECKED: usize = 16 << 10;
+
+fn mismatch(text: &[u8], matched: &MatchedValue) -> LiftError {
+    lift_error(text, matched, matched.range.start, LiftCause::Mismatch)
 }
 
 fn lift_error(text: &[u8], matched: &MatchedValue, offset: usize, cause: LiftCause) -> LiftError {
@@ -261,12 +449,11 @@ fn lift_error(text: &[u8], matched: &MatchedValue, offset: usize, cause: LiftCau
 /// Returns the index of the base64 string that is best decoded in place.
 ///
 /// Routed experts are not: a view of all of an `ArrayBuffer` can be handed over to be concatenated.
-fn largest_text(matches: &[MatchedValue], config: &LiftConfig) -> Option<usize> {
-    let is_fit = |matched: &MatchedValue| {
-        matched.value_type == MatchedType::Text { has_escapes: false }
+fn largest_text(contents: &[(MatchedValue, LiftedContent)]) -> Option<usize> {
+    let is_fit = |(matched, content): &(MatchedValue, LiftedContent)| {
+        matches!(content, LiftedContent::Base64 { has_escapes: false, .. })
             && IN_PLACE <= matched.range.len()
-            && config.kind(matched.pattern) == Some(LiftKind::Base64)
     };
-    let fit = matches.iter().enumerate().filter(|(_, matched)| is_fit(matched));
-    fit.max_by_key(|(_, matched)| matched.range.len()).map(|(index, _)| index)
+    let fit = contents.iter().enumerate().filter(|(_, value)| is_fit(value));
+    fit.max_by_key(|(_, (matched, _))| matched.range.len()).map(|(index, _)| index)
 }

@@ -9,6 +9,7 @@ use std::ops::Range;
 
 use offloop_grammar::{CheckError, JsonVisitor, ReadError, Text, read, unescaped};
 
+use crate::nested::{NestedNumbers, Nesting, NumberLayout};
 use crate::path::PathStep;
 use crate::pattern::Patterns;
 
@@ -17,8 +18,8 @@ use crate::pattern::Patterns;
 pub enum AcceptedType {
     /// A string.
     Text,
-    /// An array of numbers.
-    Numbers,
+    /// An array of numbers, nested in this way.
+    Numbers(Nesting),
     /// A string or an object.
     Payload,
     /// Every type.
@@ -26,19 +27,25 @@ pub enum AcceptedType {
 }
 
 /// The JSON type of a matched value, as far as its pattern needs it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum MatchedType {
     Text {
         has_escapes: bool,
     },
-    Numbers {
-        count: usize,
-    },
+    Numbers(NumberLayout),
     Object,
     /// The pattern accepts every type.
     Any,
     /// The value has another type than its pattern accepts.
     Mismatch,
+}
+
+impl MatchedType {
+    /// Returns the count of the numbers of an array; 0 for other values.
+    #[must_use]
+    pub fn number_count(&self) -> usize {
+        if let Self::Numbers(layout) = self { layout.count() } else { 0 }
+    }
 }
 
 /// A value that a pattern matches. No pattern matches `null`.
@@ -71,29 +78,44 @@ impl<E: fmt::Display> fmt::Display for ScanError<E> {
 
 impl<E: fmt::Debug + fmt::Display> Error for ScanError<E> {}
 
-/// Validates `text` and returns the values that `patterns` match, in the order of the text.
-///
-/// `accepted` holds the type that each pattern accepts. A value is left out where a later value of the same key
-/// replaces it. `poll` is called every few microseconds of work.
+/// What a scan searches for.
+#[derive(Clone, Copy, Debug)]
+pub struct Search<'a> {
+    pub patterns: &'a Patterns,
+    /// The type that each pattern accepts.
+    pub accepted: &'a [AcceptedType],
+    /// Most bytes of a string's JSON, its quotes included. Longer strings are found too.
+    pub longest_string: usize,
+}
+
+/// What a scan finds, in the order of the text.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Findings {
+    /// The values that patterns match, but for those that a later value of the same key replaces.
+    pub matches: Vec<MatchedValue>,
+    /// The strings that are too long, wherever they stand.
+    pub long_strings: Vec<Range<usize>>,
+}
+
+/// Validates `text` and finds what `search` asks for. `poll` is called every few microseconds of work.
 ///
 /// # Errors
 /// Invalid JSON, and the errors of `poll`.
 pub fn scan<E>(
     text: &[u8],
-    patterns: &Patterns,
-    accepted: &[AcceptedType],
+    search: Search<'_>,
     poll: impl FnMut() -> Result<(), E>,
-) -> Result<Vec<MatchedValue>, ScanError<E>> {
+) -> Result<Findings, ScanError<E>> {
     let mut scanner = Scanner {
         text,
-        patterns,
-        accepted,
+        search,
         open: Vec::new(),
         nodes: Vec::new(),
-        next: patterns.start(),
+        next: search.patterns.start(),
         pending: None,
         skipped: 0,
         matches: Vec::new(),
+        long_strings: Vec::new(),
         poll,
     };
     match read(text, &mut scanner) {
@@ -101,7 +123,8 @@ pub fn scan<E>(
         Err(ReadError::Unexpected(offset)) => return Err(ScanError::Json(CheckError { offset })),
         Err(ReadError::Visitor(error)) => return Err(ScanError::Stopped(error)),
     }
-    Ok(scanner.matches.into_iter().flatten().collect())
+    let matches = scanner.matches.into_iter().flatten().collect();
+    Ok(Findings { matches, long_strings: scanner.long_strings })
 }
 
 /// Returns the bytes of a string without its quotes.
@@ -129,13 +152,14 @@ struct PendingMatch {
     pattern: usize,
     start: usize,
     value_type: MatchedType,
+    /// The numbers of an array, until it ends.
+    numbers: Option<NestedNumbers>,
     path: Vec<PathStep>,
 }
 
 struct Scanner<'a, P> {
     text: &'a [u8],
-    patterns: &'a Patterns,
-    accepted: &'a [AcceptedType],
+    search: Search<'a>,
     open: Vec<OpenContainer>,
     /// The pattern nodes of all open containers, outermost first.
     nodes: Vec<usize>,
@@ -146,6 +170,7 @@ struct Scanner<'a, P> {
     skipped: usize,
     /// The matches in the order of the text. `None` where a later value of the same key replaced one.
     matches: Vec<Option<MatchedValue>>,
+    long_strings: Vec<Range<usize>>,
     poll: P,
 }
 
@@ -156,9 +181,9 @@ impl<P> Scanner<'_, P> {
             let mut digits = [0; 20];
             let key = decimal(container.index, &mut digits);
             let nodes = self.nodes.get(container.nodes..).unwrap_or_default();
-            self.patterns.advance(nodes, key, &mut self.next);
+            self.search.patterns.advance(nodes, key, &mut self.next);
         }
-        self.patterns.matched(&self.next)
+        self.search.patterns.matched(&self.next)
     }
 
     /// Ends a value of the innermost open container.
@@ -184,7 +209,7 @@ impl<P> Scanner<'_, P> {
             return;
         }
         if let Some(pattern) = self.begin() {
-            let value_type = match (self.accepted.get(pattern), text) {
+            let value_type = match (self.search.accepted.get(pattern), text) {
                 (Some(AcceptedType::Any), _) => MatchedType::Any,
                 (
                     Some(AcceptedType::Text | AcceptedType::Payload),
@@ -211,20 +236,21 @@ impl<P> Scanner<'_, P> {
         container.matches = end;
     }
 
-    /// Turns a pending array of numbers into a mismatch: one of its elements is not a number.
+    /// Returns the array of numbers that is being followed.
+    fn numbers_of_pending(&mut self) -> Option<&mut NestedNumbers> {
+        self.pending.as_mut()?.numbers.as_mut()
+    }
+
+    /// Receives a token that no array of numbers has.
     fn not_a_number(&mut self) {
-        if let Some(pending) = &mut self.pending
-            && matches!(pending.value_type, MatchedType::Numbers { .. })
-        {
-            pending.value_type = MatchedType::Mismatch;
+        if let Some(numbers) = self.numbers_of_pending() {
+            numbers.refuse();
         }
     }
 
     fn count_numbers(&mut self, more: usize) {
-        if let Some(PendingMatch { value_type: MatchedType::Numbers { count }, .. }) =
-            &mut self.pending
-        {
-            *count += more;
+        if let Some(numbers) = self.numbers_of_pending() {
+            numbers.numbers(more);
         }
     }
 }
@@ -239,17 +265,24 @@ impl<E, P: FnMut() -> Result<(), E>> JsonVisitor for Scanner<'_, P> {
     fn open(&mut self, is_object: bool, at: usize) -> Result<(), E> {
         if self.skipped != 0 {
             self.skipped += 1;
-            self.not_a_number();
+            if let Some(numbers) = self.numbers_of_pending() {
+                numbers.open(is_object);
+            }
             return Ok(());
         }
         if let Some(pattern) = self.begin() {
-            let value_type = match self.accepted.get(pattern) {
-                Some(AcceptedType::Any) => MatchedType::Any,
-                Some(AcceptedType::Numbers) if !is_object => MatchedType::Numbers { count: 0 },
-                Some(AcceptedType::Payload) if is_object => MatchedType::Object,
-                _ => MatchedType::Mismatch,
+            let (value_type, nesting) = match self.search.accepted.get(pattern) {
+                Some(AcceptedType::Any) => (MatchedType::Any, None),
+                Some(AcceptedType::Payload) if is_object => (MatchedType::Object, None),
+                // The end of the array decides.
+                Some(&AcceptedType::Numbers(nesting)) if !is_object => {
+                    (MatchedType::Mismatch, Some(nesting))
+                }
+                _ => (MatchedType::Mismatch, None),
             };
-            self.pending = Some(PendingMatch { pattern, start: at, value_type, path: self.path() });
+            let numbers = nesting.map(NestedNumbers::new);
+            let path = self.path();
+            self.pending = Some(PendingMatch { pattern, start: at, value_type, numbers, path });
             self.skipped = 1;
             return Ok(());
         }
@@ -274,17 +307,21 @@ impl<E, P: FnMut() -> Result<(), E>> JsonVisitor for Scanner<'_, P> {
             return Ok(());
         }
         self.skipped -= 1;
-        if self.skipped == 0 {
-            if let Some(PendingMatch { pattern, start, value_type, path }) = self.pending.take() {
-                self.matches.push(Some(MatchedValue {
-                    pattern,
-                    value_type,
-                    range: start..end,
-                    path,
-                }));
+        if self.skipped != 0 {
+            if let Some(numbers) = self.numbers_of_pending() {
+                numbers.close();
             }
-            self.end();
+            return Ok(());
         }
+        if let Some(PendingMatch { pattern, start, value_type, numbers, path }) =
+            self.pending.take()
+        {
+            let layout = numbers.and_then(NestedNumbers::finish);
+            let value_type = layout.map_or(value_type, MatchedType::Numbers);
+            let range = start..end;
+            self.matches.push(Some(MatchedValue { pattern, value_type, range, path }));
+        }
+        self.end();
         Ok(())
     }
 
@@ -302,14 +339,18 @@ impl<E, P: FnMut() -> Result<(), E>> JsonVisitor for Scanner<'_, P> {
             self.matches.get_mut(replaced).unwrap_or_default().fill(None);
         }
         let nodes = self.nodes.get(container.nodes..).unwrap_or_default();
-        self.patterns.advance(nodes, key, &mut self.next);
+        self.search.patterns.advance(nodes, key, &mut self.next);
         Ok(())
     }
 
     fn string(&mut self, text: Text<'_>) -> Result<(), E> {
         self.not_a_number();
         let Range { start, end } = text.range();
-        self.scalar(start - 1..end + 1, Some(text));
+        let range = start - 1..end + 1;
+        if self.search.longest_string < range.len() {
+            self.long_strings.push(range.clone());
+        }
+        self.scalar(range, Some(text));
         Ok(())
     }
 

@@ -1,7 +1,8 @@
 //! Converts the rest of a body to characters as V8 keeps them: one byte each where that is enough, else UTF-16. Runs in
 //! the second task, so that the JS thread only copies them.
 
-use crate::memory::PIECE;
+/// Bytes between two polls: about 0.1 ms of work.
+pub(crate) const PIECE: usize = 1 << 20;
 
 /// Characters of a text, for a string of V8.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -60,6 +61,24 @@ impl TextWidth {
         }
         Ok(len)
     }
+}
+
+/// Returns the UTF-16 code units of valid UTF-8.
+///
+/// # Errors
+/// Errors of `poll`.
+pub(crate) fn utf16_len<E>(
+    text: &[u8],
+    poll: &mut impl FnMut() -> Result<(), E>,
+) -> Result<usize, E> {
+    let mut units = 0;
+    for piece in text.chunks(PIECE) {
+        poll()?;
+        // A character has one byte that continues none. One that takes two units begins with a byte from 0xF0 on.
+        let of_byte = |byte: &u8| usize::from(byte & 0xC0 != 0x80) + usize::from(0xF0 <= *byte);
+        units += piece.iter().map(of_byte).sum::<usize>();
+    }
+    Ok(units)
 }
 
 /// Returns the last boundary of characters up to `offset`.
@@ -129,6 +148,7 @@ mod tests {
         #[test]
         fn characters_are_those_of_the_text(text in "\\PC*|[a-zé\u{ff}]*") {
             let (width, bytes) = written(&text);
+            prop_assert_eq!(utf16_len(text.as_bytes(), &mut || Ok::<(), ()>(())), Ok(text.encode_utf16().count()));
             let is_narrow = text.chars().all(|character| u32::from(character) < 0x100);
             prop_assert_eq!(width == TextWidth::One, is_narrow);
             match width {

@@ -3,8 +3,8 @@
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::panic, reason = "a test")]
 
 use offloop_body::{
-    BodyError, BodyPlan, CheckError, ElementType, FilledBody, LiftCause, LiftConfig, LiftError,
-    LiftKind,
+    BodyError, BodyPlan, CheckError, ElementType, FillTarget, FilledBody, LiftCause, LiftConfig,
+    LiftError, LiftKind, Nesting, RestRules, RestTooLong,
 };
 use offloop_experts::Hints;
 use proptest::prelude::*;
@@ -16,9 +16,13 @@ fn kind(name: &str) -> LiftKind {
 }
 
 fn config(lifts: &[(&str, &str)], keeps_mismatches: bool) -> LiftConfig {
+    config_with(lifts, RestRules { keeps_mismatches, ..RestRules::default() })
+}
+
+fn config_with(lifts: &[(&str, &str)], rules: RestRules) -> LiftConfig {
     let pointers: Vec<_> = lifts.iter().map(|(pointer, _)| pointer.as_bytes().to_vec()).collect();
     let kinds = lifts.iter().map(|(_, name)| kind(name)).collect();
-    LiftConfig::new(&pointers, kinds, keeps_mismatches).unwrap()
+    LiftConfig::new(&pointers, kinds, rules).unwrap()
 }
 
 fn plan(text: &[u8], config: &LiftConfig) -> Result<BodyPlan, BodyError<()>> {
@@ -31,7 +35,8 @@ fn take_apart(text: &mut [u8], config: &LiftConfig, is_ours: bool) -> Filled {
     let mut rest = vec![0xee; plan.rest_size()];
     let mut memories: Vec<_> = plan.sizes().iter().map(|&size| vec![0xee; size]).collect();
     let mut views: Vec<_> = memories.iter_mut().map(Vec::as_mut_slice).collect();
-    let filled = plan.fill(text, &mut rest, &mut views, || Ok(()))?;
+    let target = FillTarget { rest: &mut rest, memories: &mut views, replacements: None };
+    let filled = plan.fill(text, target, || Ok(()))?;
     Ok((plan, filled, rest, memories))
 }
 
@@ -193,7 +198,8 @@ fn every_poll_can_stop_the_work() {
         let mut memories: Vec<_> = plan.sizes().iter().map(|&size| vec![0; size]).collect();
         let mut views: Vec<_> = memories.iter_mut().map(Vec::as_mut_slice).collect();
         let mut polls = 0;
-        let filled = plan.fill(&mut text.clone(), &mut rest, &mut views, || {
+        let target = FillTarget { rest: &mut rest, memories: &mut views, replacements: None };
+        let filled = plan.fill(&mut text.clone(), target, || {
             polls += 1;
             left = left.wrapping_sub(1);
             if left == 0 { Err(()) } else { Ok(()) }
@@ -291,15 +297,157 @@ proptest! {
 }
 
 #[test]
-fn element_types_have_their_names() {
+fn kinds_have_their_names() {
     for (name, element) in [
-        ("int32", ElementType::Int32),
+        ("int8", ElementType::Int8),
         ("uint8", ElementType::Uint8),
+        ("int16", ElementType::Int16),
         ("uint16", ElementType::Uint16),
+        ("int32", ElementType::Int32),
+        ("uint32", ElementType::Uint32),
         ("float32", ElementType::Float32),
         ("float64", ElementType::Float64),
     ] {
-        assert_eq!(kind(name), LiftKind::Numbers(element));
+        assert_eq!(kind(name), LiftKind::Numbers(Nesting::Flat, element));
+        assert_eq!(kind(&format!("ragged:{name}")), LiftKind::Numbers(Nesting::Ragged, element));
+        assert_eq!(kind(&format!("tensor:{name}")), LiftKind::Numbers(Nesting::Tensor, element));
+        assert_eq!(kind(&format!("base64:{name}")), LiftKind::Base64Numbers(element));
     }
-    assert_eq!(LiftKind::named("int64", Hints::default()), None);
+    for name in ["int64", "raw:int8", "ragged:", "ragged", "tensor:int64", ":int8", ""] {
+        assert_eq!(LiftKind::named(name, Hints::default()), None, "{name}");
+    }
+}
+
+#[test]
+fn nested_numbers_are_described_with_their_lengths() {
+    let text = br#"{"r":[[1,2],[],[3]],"t":[[1],[2]],"b":"AQACAA=="}"#;
+    let lifts = [("/r", "ragged:uint8"), ("/t", "tensor:int16"), ("/b", "base64:uint16")];
+    let (plan, filled, rest, memories) =
+        take_apart(&mut text.to_vec(), &config(&lifts, false), false).unwrap();
+    assert_eq!(
+        describe(&plan, text),
+        r#"[28,[40],[[["r"],0,0,0,0,8,3],[["t"],1,0,24,[2,1]],[["b"],2,0,32]]]"#
+    );
+    assert_eq!(rest, br#"{"r":null,"t":null,"b":null}"#);
+    assert_eq!(filled.lengths, [3, 4, 4]);
+    let counts = [2_i32, 0, 1].map(i32::to_ne_bytes).concat();
+    let numbers = [1_i16, 2].map(i16::to_ne_bytes).concat();
+    let zeros = [0; 8];
+    let shared = [
+        &[1, 2, 3, 0, 0, 0, 0, 0],
+        &*counts,
+        &zeros[..4],
+        &numbers,
+        &zeros[..4],
+        &numbers,
+        &zeros[..4],
+    ];
+    assert_eq!(memories[0], shared.concat());
+}
+
+#[test]
+fn base64_numbers_are_whole_elements() {
+    let lifts = config(&[("/a", "base64:uint16")], false);
+    let text = br#"{"a":"AQAC"}"#;
+    let error = lift_error("/a", 5, LiftCause::Length(3));
+    assert_eq!(take_apart(&mut text.to_vec(), &lifts, false).map(|_| ()), Err(error));
+    // In place, where decoding overwrites the key.
+    let mut text = format!(r#"{{"a":"{}"}}"#, "QUJD".repeat(400_001)).into_bytes();
+    let error = lift_error("/a", 5, LiftCause::Length(1_200_003));
+    assert_eq!(take_apart(&mut text, &lifts, true).map(|_| ()), Err(error));
+}
+
+#[test]
+fn what_cannot_be_lifted_is_kept_whole() {
+    let long = format!("{}*", "QUJD".repeat(10_000));
+    let parts = [
+        format!(r#""{long}""#),
+        r#""QUJD""#.to_owned(),
+        "[1,256]".to_owned(),
+        "[[1],2]".to_owned(),
+        "[[1],[-1]]".to_owned(),
+        "[[1],[2,3]]".to_owned(),
+        r#""nrlre1:uint8:1x1x3:A*ID""#.to_owned(),
+        r#""nrlre1:uint8""#.to_owned(),
+        r#""QUJDQQ==""#.to_owned(),
+    ];
+    let kinds = [
+        "base64",
+        "base64:uint16",
+        "uint8",
+        "ragged:uint8",
+        "ragged:uint8",
+        "tensor:uint8",
+        "experts",
+        "experts",
+        "base64:float64",
+    ];
+    let text = format!("[{}]", parts.join(","));
+    let pointers: Vec<_> = (0..kinds.len()).map(|index| format!("/{index}")).collect();
+    let lifts: Vec<_> = pointers.iter().map(|pointer| &**pointer).zip(kinds).collect();
+    let (_, filled, rest, _) =
+        take_apart(&mut text.clone().into_bytes(), &config(&lifts, true), true).unwrap();
+    assert!(rest == text.as_bytes());
+    assert_eq!(filled.lengths, []);
+}
+
+#[test]
+fn dropped_values_are_null_and_only_listed_where_that_is_asked_for() {
+    let text = br#"{"a":{"b":"a long string"},"c":"a long string","d":null,"e":["a long string","short"]}"#;
+    let rest_of = |lifts: &[(&str, &str)], longest_string| {
+        let config = config_with(lifts, RestRules { longest_string, ..RestRules::default() });
+        let (plan, _, rest, _) = take_apart(&mut text.to_vec(), &config, false).unwrap();
+        (String::from_utf8(rest).unwrap(), describe(&plan, text))
+    };
+    let (rest, description) =
+        rest_of(&[("/a", "drop"), ("/c", "drop:listed"), ("/d", "drop")], 100);
+    assert_eq!(rest, r#"{"a":null,"c":null,"d":null,"e":["a long string","short"]}"#);
+    assert_eq!(description, r#"[58,[0],[[["c"],1,0,0]]]"#);
+    // A string inside of a lifted or a dropped value is not found twice.
+    let (rest, description) = rest_of(&[("/a", "drop"), ("/e", "raw")], 14);
+    assert_eq!(rest, r#"{"a":null,"c":null,"d":null,"e":null}"#);
+    assert_eq!(description, r#"[37,[32],[[["e"],1,0,0]]]"#);
+    let (rest, _) = rest_of(&[], 14);
+    assert_eq!(rest, r#"{"a":{"b":null},"c":null,"d":null,"e":[null,"short"]}"#);
+    let (rest, _) = rest_of(&[], 15);
+    assert_eq!(rest.as_bytes(), text);
+}
+
+#[test]
+fn replacements_stand_in_the_places_of_values() {
+    let text = br#"["QUJD",7,"a long string","QQ=="]"#;
+    let lifts = [("/0", "base64"), ("/1", "drop:listed"), ("/3", "base64")];
+    let config = config_with(&lifts, RestRules { longest_string: 10, ..RestRules::default() });
+    let plan = plan(text, &config).unwrap();
+    let replacements = ["\"first\"", "\"中\"", "\"\""].map(str::to_owned);
+    let size = plan.rest_size() - 12 + replacements.iter().map(String::len).sum::<usize>();
+    let (mut rest, mut memory) = (vec![0xee; size], vec![0xee; plan.sizes()[0]]);
+    let target = FillTarget {
+        rest: &mut rest,
+        memories: &mut [&mut memory],
+        replacements: Some(&replacements),
+    };
+    let filled = plan.fill(&mut text.to_vec(), target, || Ok::<(), ()>(())).unwrap();
+    assert_eq!(String::from_utf8(rest).unwrap(), r#"["first","中",null,""]"#);
+    assert!(!filled.is_ascii);
+}
+
+#[test]
+fn a_rest_is_measured_in_utf16() {
+    for (text, units) in [(r#"["a","QUJD"]"#, 10), ("[\"é中😀\"]", 8), ("[\"QUJD\"]", 8)] {
+        for (longest, is_fit) in [(units - 1, false), (units, true)] {
+            let rules = RestRules { longest_rest: longest, ..RestRules::default() };
+            let config = config_with(&[("/1", "base64")], rules);
+            let planned = plan(text.as_bytes(), &config);
+            let size = planned.as_ref().map_or_else(
+                |error| match error {
+                    BodyError::Rest(RestTooLong { size }) => *size,
+                    other => panic!("{other:?}"),
+                },
+                BodyPlan::rest_size,
+            );
+            assert_eq!(planned.is_ok(), is_fit, "{text} {longest}");
+            assert!(units <= size, "{text}");
+        }
+    }
 }

@@ -3,8 +3,9 @@
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::panic, reason = "a test")]
 
 use offloop_body::{
-    AcceptedType, ElementType, MatchedType, MatchedValue, NumberError, PatternError, Patterns,
-    PointerError, ScanError, escaped_offset, fill_numbers, pointer_of, scan, unescaped,
+    AcceptedType, ElementType, MatchedType, MatchedValue, Nesting, NumberError, NumberLayout,
+    PatternError, Patterns, PointerError, ScanError, Search, escaped_offset, fill_numbers,
+    pointer_of, scan, unescaped,
 };
 use offloop_grammar::check;
 use proptest::prelude::*;
@@ -14,13 +15,18 @@ fn patterns(pointers: &[&str]) -> Patterns {
     Patterns::new(&pointers).unwrap()
 }
 
+fn search<'a>(patterns: &'a Patterns, accepted: &'a [AcceptedType]) -> Search<'a> {
+    Search { patterns, accepted, longest_string: usize::MAX }
+}
+
 fn finds(text: &str, pointers: &[&str], accepted: AcceptedType) -> Vec<(String, String)> {
     let accepted = vec![accepted; pointers.len()];
-    let found = scan(text.as_bytes(), &patterns(pointers), &accepted, || Ok::<(), ()>(())).unwrap();
+    let patterns = patterns(pointers);
+    let found = scan(text.as_bytes(), search(&patterns, &accepted), || Ok::<(), ()>(())).unwrap();
     let shown = |find: &MatchedValue| {
         (pointer_of(text.as_bytes(), &find.path), text[find.range.clone()].to_owned())
     };
-    found.iter().map(shown).collect()
+    found.matches.iter().map(shown).collect()
 }
 
 fn pair(pointer: &str, text: &str) -> (String, String) {
@@ -35,7 +41,47 @@ fn values_are_found_where_they_stand() {
     assert_eq!(finds(text, &[""], AcceptedType::Any), [pair("", text.trim())]);
     let text = r#"[{"b\u0063/~":"x\""},[ 1 ]]"#;
     assert_eq!(finds(text, &["/*/bc~1~0"], AcceptedType::Text), [pair("/0/bc~1~0", r#""x\"""#)]);
-    assert_eq!(finds(text, &["/1"], AcceptedType::Numbers), [pair("/1", "[ 1 ]")]);
+    assert_eq!(finds(text, &["/1"], AcceptedType::Numbers(Nesting::Flat)), [pair("/1", "[ 1 ]")]);
+}
+
+/// The layout of `text` by each nesting: flat, ragged, tensor.
+#[test]
+fn numbers_have_the_nesting_that_is_asked_for() {
+    let flat = |count| Some(NumberLayout::Flat { count });
+    let ragged = |counts: &[i32]| Some(NumberLayout::Ragged { counts: counts.to_vec() });
+    let tensor = |shape: &[usize]| Some(NumberLayout::Tensor { shape: shape.to_vec() });
+    for (text, layouts) in [
+        ("[]", [flat(0), ragged(&[]), tensor(&[0])]),
+        ("[1, 2,3]", [flat(3), None, tensor(&[3])]),
+        ("[ [1,2 ] , [3] ]", [None, ragged(&[2, 1]), None]),
+        ("[[1,2],[3,4]]", [None, ragged(&[2, 2]), tensor(&[2, 2])]),
+        ("[[],[ ]]", [None, ragged(&[0, 0]), tensor(&[2, 0])]),
+        ("[[[1],[2]],[[3],[4]],[[5],[6]]]", [None, None, tensor(&[3, 2, 1])]),
+        ("[[[]]]", [None, None, tensor(&[1, 1, 0])]),
+        ("[[],[[]]]", [None, None, None]),
+        ("[[[]],[[1]]]", [None, None, None]),
+        ("[1,[2]]", [None, None, None]),
+        ("[[2],1]", [None, None, None]),
+        ("[[],1]", [None, None, None]),
+        ("[[1],[2,3],4]", [None, None, None]),
+        ("[[1,null]]", [None, None, None]),
+        ("[[1],{}]", [None, None, None]),
+        ("[[{}]]", [None, None, None]),
+        ("[\"1\"]", [None, None, None]),
+        ("[[\"1\"]]", [None, None, None]),
+        ("{}", [None, None, None]),
+        ("1", [None, None, None]),
+    ] {
+        let nestings = [Nesting::Flat, Nesting::Ragged, Nesting::Tensor];
+        for (nesting, layout) in nestings.into_iter().zip(layouts) {
+            let patterns = patterns(&[""]);
+            let accepted = [AcceptedType::Numbers(nesting)];
+            let found = scan(text.as_bytes(), search(&patterns, &accepted), || Ok::<(), ()>(()));
+            let [matched] = &found.unwrap().matches[..] else { panic!("{text}: one match") };
+            let expected = layout.map_or(MatchedType::Mismatch, MatchedType::Numbers);
+            assert_eq!(matched.value_type, expected, "{text} {nesting:?}");
+        }
+    }
 }
 
 #[test]
@@ -77,10 +123,14 @@ fn both_passes_can_be_stopped() {
     let patterns = patterns(&["/1"]);
     for last in [1, 20, 60] {
         let mut polls = 0;
-        let stopped = scan(text.as_bytes(), &patterns, &[AcceptedType::Numbers], || {
-            polls += 1;
-            if polls == last { Err(polls) } else { Ok(()) }
-        });
+        let stopped = scan(
+            text.as_bytes(),
+            search(&patterns, &[AcceptedType::Numbers(Nesting::Flat)]),
+            || {
+                polls += 1;
+                if polls == last { Err(polls) } else { Ok(()) }
+            },
+        );
         assert_eq!(stopped, Err(ScanError::Stopped(last)));
     }
     let numbers = text.get((1 << 20) + 4..text.len() - 1).unwrap();
@@ -109,7 +159,7 @@ fn characters_between_windows() {
             text.extend_from_slice(character);
             text.extend_from_slice(&[b'y'; 100]);
             text.push(b'"');
-            let outcome = scan(&text, &patterns, &[], || Ok::<(), ()>(()));
+            let outcome = scan(&text, search(&patterns, &[]), || Ok::<(), ()>(()));
             assert_eq!(outcome.is_ok(), is_whole, "{before} {character:?}");
             if !is_whole {
                 let error = offloop_body::CheckError { offset: before };
@@ -126,16 +176,26 @@ proptest! {
     fn any_bytes(text in prop::collection::vec(prop_oneof![
         any::<u8>(), prop::sample::select(br#"{}[]:,"\ 0123456789-.eEabtrufalsn"#.to_vec())
     ], 0..120)) {
-        let patterns = patterns(&["/**/a", "/0", "/*/*"]);
-        let accepted = [AcceptedType::Text, AcceptedType::Numbers, AcceptedType::Any];
-        match scan(&text, &patterns, &accepted, || Ok::<(), ()>(())) {
-            Ok(finds) => {
+        let patterns = patterns(&["/**/a", "/0", "/1", "/*/*"]);
+        let accepted = [
+            AcceptedType::Text,
+            AcceptedType::Numbers(Nesting::Flat),
+            AcceptedType::Numbers(Nesting::Ragged),
+            AcceptedType::Numbers(Nesting::Tensor),
+        ];
+        let search = Search { longest_string: 4, ..search(&patterns, &accepted) };
+        match scan(&text, search, || Ok::<(), ()>(())) {
+            Ok(findings) => {
                 prop_assert_eq!(check(&text), Ok(()));
-                prop_assert!(finds.is_sorted_by_key(|find| find.range.start));
-                for find in finds {
+                prop_assert!(findings.long_strings.is_sorted_by_key(|range| range.start));
+                for range in findings.long_strings {
+                    prop_assert!(4 < range.len() && text[range.start] == b'"' && text[range.end - 1] == b'"');
+                }
+                prop_assert!(findings.matches.is_sorted_by_key(|find| find.range.start));
+                for find in findings.matches {
                     prop_assert!(find.range.end <= text.len());
-                    if let MatchedType::Numbers { count } = find.value_type {
-                        let mut out = vec![0; count * 8];
+                    if let MatchedType::Numbers(layout) = find.value_type {
+                        let mut out = vec![0; layout.count() * 8];
                         fill_numbers(&text[find.range], ElementType::Float64, &mut out, || Ok::<(), ()>(())).unwrap();
                     }
                 }
@@ -157,7 +217,8 @@ proptest! {
     /// No text panics, also one with fewer numbers than elements, or with none.
     #[test]
     fn numbers_of_any_bytes(text in prop::collection::vec(any::<u8>(), 0..60), size in 0..40_usize) {
-        for kind in [ElementType::Int32, ElementType::Uint8, ElementType::Uint16, ElementType::Float32, ElementType::Float64] {
+        for name in ["int8", "uint8", "int16", "uint16", "int32", "uint32", "float32", "float64"] {
+            let kind = ElementType::named(name).unwrap();
             let _ = fill_numbers(&text, kind, &mut vec![0; size], || Ok::<(), ()>(()));
         }
     }

@@ -61,6 +61,12 @@ impl Draft {
         Ok(())
     }
 
+    /// Returns the bytes written so far.
+    #[must_use]
+    pub fn size(&self) -> u64 {
+        self.size
+    }
+
     /// Replaces the old file. Returns the size of the new one.
     ///
     /// # Errors

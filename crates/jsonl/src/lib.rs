@@ -53,7 +53,7 @@ pub use pick::{Fields, pick};
 pub use progress::{ExamineError, ExamineProgress, Interrupt, PollFn, ProgressFn};
 pub use read_at::ReadAt;
 pub use repair::{RepairError, RepairSettings, Report, SyncLevel, repair, repair_file};
-pub use saver::FileSaver;
+pub use saver::{FileSaver, FileTooLarge};
 pub use scan::{RowFlaw, scan};
 pub use standard::{standard, standard_polled};
 pub use tail::{BLOCK, Tail, TornTail, walk};

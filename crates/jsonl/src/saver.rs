@@ -1,5 +1,7 @@
 //! Writes a file in several calls and replaces the old one with it. Runs in tasks; `crates/binding/save.rs` calls it.
 
+use std::error::Error;
+use std::fmt;
 use std::path::PathBuf;
 
 use crate::draft::Draft;
@@ -15,14 +17,35 @@ pub struct FileSaver {
     mode: Option<u32>,
     durability: SyncLevel,
     draft: Option<Draft>,
+    /// Most bytes of the file.
+    max_size: u64,
     is_last: bool,
 }
+
+/// The file would have more bytes than the caller allows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FileTooLarge {
+    pub max_size: u64,
+}
+
+impl fmt::Display for FileTooLarge {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "the file would have more than maxBytes, {}, bytes", self.max_size)
+    }
+}
+
+impl Error for FileTooLarge {}
 
 impl FileSaver {
     /// Creates nothing yet. `mode` and `durability` mean what they mean for [`Draft::create`].
     #[must_use]
     pub fn new(path: PathBuf, mode: Option<u32>, durability: SyncLevel) -> Self {
-        Self { path, mode, durability, draft: None, is_last: false }
+        Self { path, mode, durability, draft: None, max_size: u64::MAX, is_last: false }
+    }
+
+    /// Refuses a file of more than `max_size` bytes.
+    pub fn bound(&mut self, max_size: u64) {
+        self.max_size = max_size;
     }
 
     /// Makes the next write the last one.
@@ -35,8 +58,8 @@ impl FileSaver {
     /// `poll` is called before every 4 MiB, and once before the file is replaced.
     ///
     /// # Errors
-    /// Errors of the system and of `poll`. An error removes the draft.
-    pub fn write<'b, E: From<FileError>>(
+    /// A file that would be too large, and errors of the system and of `poll`. An error removes the draft.
+    pub fn write<'b, E: From<FileError> + From<FileTooLarge>>(
         &mut self,
         blocks: impl IntoIterator<Item = &'b [u8]>,
         poll: impl Fn() -> Result<(), E>,
@@ -47,6 +70,9 @@ impl FileSaver {
         };
         for piece in blocks.into_iter().flat_map(|block| block.chunks(PIECE)) {
             poll()?;
+            if self.max_size < draft.size() + piece.len() as u64 {
+                return Err(FileTooLarge { max_size: self.max_size }.into());
+            }
             draft.write(piece)?;
         }
         poll()?;

@@ -9,6 +9,7 @@
 
 mod advice;
 mod budget;
+mod gathered;
 mod pieces;
 mod recycler;
 mod region;
@@ -16,6 +17,7 @@ mod trim;
 
 pub use advice::prefer_huge_pages;
 pub use budget::{IdleBudget, IdleShare};
+pub use gathered::{Chunk, Gathered, Joined, TakenMemory, join_chunks, recycle};
 pub use pieces::{clear_pieces, copy_pieces, is_wasteful};
 pub use recycler::{Block, Recycler};
 pub use trim::trim;
