@@ -6,6 +6,21 @@ export declare class Base64Decoder {
   constructor(mode: Base64Mode, alphabet: Base64Alphabet)
 }
 
+/** The events of one stream. */
+export declare class EventStream {
+  /** `done` is the data of the event that ends the stream. */
+  constructor(lifts: LiftPointers, done: string | undefined | null, maxEventBytes: number)
+  /** Copies a chunk. All events before it must have been taken. */
+  push(chunk: Uint8Array): Failure | null
+  /** Copies the chunks of `source`, and empties it. */
+  pushAll(source: InputBytes): Failure | null
+  /**
+   * Returns what comes next: the JSON of small events (see `EventRun`), an event for `scanBody`, a failure, true at the
+   * event that ends the stream, or null where the next chunk is needed.
+   */
+  next(): string | InputBytes | Failure | boolean | null
+}
+
 /** The turns of one call, on their way through one task, or through two if one must scan them first. */
 export declare class ExpertsTurns {
   /**

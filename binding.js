@@ -48,6 +48,7 @@ export const {
   encodeBase64Sync,
   encodeTape,
   encodeTapeSync,
+  EventStream,
   ExpertsFill,
   ExpertsFormat,
   ExpertsTurns,

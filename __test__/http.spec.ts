@@ -1375,3 +1375,143 @@ test('a connection that was paused for one body goes on with the next', async (t
   }
   await served.close()
 })
+
+// ───────────────────────────── events ─────────────────────────────
+
+/** Answers what `write` writes as a stream of events. */
+function serveEvents(write: (response: ServerResponse) => unknown): ReturnType<typeof serve> {
+  return serve((request, response) => {
+    request.resume()
+    response.writeHead(200, { 'content-type': 'text/event-stream' })
+    void Promise.resolve(write(response)).then(() => response.end())
+  })
+}
+
+test('events come while the body arrives, with lifts, and the connection serves the next request', async (t) => {
+  const seen: unknown[] = []
+  const large = Buffer.alloc(300_000, 7)
+  const served = await serveEvents(async (response) => {
+    response.write('data: 1\n\nda')
+    await until('the first event was seen', () => seen.length === 1)
+    response.write('ta: 2\n\n')
+    await until('the second event was seen', () => seen.length === 2)
+    response.write(`id: 9\ndata: {"a":"${large.toString('base64')}"}\n\ndata: [DONE]\n\n`)
+  })
+  const client = createClient()
+  for (let round = 0; round < 3; round += 1) {
+    const { body } = await client.request(served.url)
+    for await (const event of body.events({ lift: { '/a': 'base64' } })) seen.push(event)
+    t.deepEqual(seen.splice(0), [
+      { event: 'message', id: '', data: 1 },
+      { event: 'message', id: '', data: 2 },
+      { event: 'message', id: '9', data: { a: large } },
+    ])
+    await setImmediate()
+  }
+  await client.close()
+  await served.close()
+})
+
+test('events of a compressed body', async (t) => {
+  const served = await serve((request, response) => {
+    request.resume()
+    response.writeHead(200, { 'content-encoding': 'gzip' })
+    response.end(gzipSync(Array.from({ length: 5000 }, (_, index) => `data: ${index}\n\n`).join('')))
+  })
+  const client = createClient()
+  const { body } = await client.request(served.url)
+  let next = 0
+  for await (const { data } of body.events()) t.is(data, next++)
+  t.is(next, 5000)
+  t.is(served.connections, 1)
+  await client.close()
+  await served.close()
+})
+
+test('leaving the events ends the response, and a body is used once', async (t) => {
+  let isClosed = false
+  const served = await serveEvents(async (response) => {
+    response.on('close', () => (isClosed = true))
+    response.write('data: 1\n\n')
+    await until('the response is closed', () => isClosed)
+  })
+  const client = createClient()
+  const { body } = await client.request(served.url)
+  for await (const { data } of body.events()) {
+    t.is(data, 1)
+    break
+  }
+  await until('the response is closed', () => isClosed)
+  const again = body.events()[Symbol.asyncIterator]()
+  await t.throwsAsync(again.next(), { code: 'ERR_OFFLOOP_CLOSED' })
+  await t.throwsAsync(body.parse(), { code: 'ERR_OFFLOOP_CLOSED' })
+  await client.close()
+  await served.close()
+})
+
+test('events end with the reason of either signal, and with the error of a connection', async (t) => {
+  const reason = new Error('mine')
+  const served = await serveEvents(async (response) => {
+    response.write('data: 1\n\n')
+    await until('the connection is closed', () => response.destroyed)
+  })
+  const client = createClient()
+  for (const isOfRequest of [true, false]) {
+    const controller = new AbortController()
+    const { signal } = controller
+    const { body } = await client.request(served.url, isOfRequest ? { signal } : {})
+    const events = body.events(isOfRequest ? {} : { signal })[Symbol.asyncIterator]()
+    t.is(Object((await events.next()).value).data, 1)
+    const waiting = events.next()
+    controller.abort(reason)
+    t.is(await t.throwsAsync(waiting), reason)
+    t.is(getEventListeners(signal, 'abort').length, 0)
+  }
+  const { body } = await client.request(served.url)
+  const events = body.events()[Symbol.asyncIterator]()
+  await events.next()
+  const waiting = events.next()
+  for (const socket of served.sockets) socket.destroy()
+  await t.throwsAsync(waiting)
+  t.deepEqual(await events.next(), { done: true, value: undefined })
+  await client.close()
+  await served.close()
+})
+
+test('events that nobody asks for pause the connection; maxBytes ends it', async (t) => {
+  let written = 0
+  const served = await serveEvents(async (response) => {
+    const event = `data: "${'x'.repeat(64 * 1024)}"\n\n`
+    while (!response.destroyed && written < 200 * MIB) {
+      written += event.length
+      if (response.write(event)) continue
+      await new Promise<void>((resolve) => {
+        response.once('drain', resolve).once('close', resolve)
+      })
+      response.removeAllListeners('close')
+    }
+  })
+  const client = createClient()
+  const { body } = await client.request(served.url)
+  const events = body.events()[Symbol.asyncIterator]()
+  for (let round = 0; round < 50; round += 1) {
+    await events.next()
+    await setImmediate()
+  }
+  let before = -1
+  await until('the server writes no more', () => {
+    const isStill = before === written
+    before = written
+    return isStill
+  })
+  t.true(written < 100 * MIB, `${written} bytes`)
+  await events.return?.()
+  written = 0
+  const bounded = await client.request(served.url, { maxBytes: MIB })
+  const error = await t.throwsAsync(async () => {
+    for await (const event of bounded.body.events()) t.is(event.event, 'message')
+  })
+  t.like(error, { code: 'ERR_OFFLOOP_TOO_LARGE' })
+  await client.close()
+  await served.close()
+})

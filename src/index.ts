@@ -1,6 +1,7 @@
 /** The public functions and types of the main entry. */
 
 export { decodeBase64, encodeBase64, type Base64Options } from './base64/base64.ts'
+export { parseEvents, type EventsOptions, type ServerEvent } from './parse/events.ts'
 export { parse, split, type SplitResult } from './parse/parse.ts'
 export type {
   ElementType,

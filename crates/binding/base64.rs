@@ -9,12 +9,11 @@ use napi::bindgen_prelude::{AsyncTask, Either};
 use napi::{Env, JsString};
 use napi_derive::napi;
 use offloop_base64::{Alphabet, Mode, PieceDecoder, decode_into, encode_into, encode_pieces};
-use offloop_memory::recycle;
+use offloop_memory::{clear_pieces, recycle};
 
 use crate::failure::{Failure, FailureCause};
 use crate::lock::lock;
 use crate::memory::{PinnedBuffer, View};
-use crate::result::clear_rest;
 use crate::source::{InputBytes, InputChunk, latin1_of};
 use crate::stop::{Flag, Stop};
 use crate::task::{PoolTask, Work, at_once, launch};
@@ -108,7 +107,7 @@ impl Work for DecodeBase64 {
         decoder.decode(self.text.iter().map(InputChunk::bytes), out, || flag.check())?;
         if self.last {
             let size = decoder.finish(out)?;
-            clear_rest(out, size, flag)?;
+            clear_pieces(out, size, || flag.check())?;
         }
         Ok(decoder.written() as f64)
     }
@@ -189,7 +188,7 @@ fn decode_at_once(
     alphabet: Base64Alphabet,
 ) -> Result<f64, Failure> {
     let size = decode_into(text, out, mode.into(), alphabet.into())?;
-    clear_rest(out, size, &Flag::default())?;
+    clear_pieces(out, size, || Ok::<(), Failure>(()))?;
     Ok(size as f64)
 }
 

@@ -12,12 +12,10 @@ use napi::bindgen_prelude::{AsyncTask, Either};
 use napi::{Env, Error, JsString, Status};
 use napi_derive::napi;
 use offloop_body::{
-    BodyError, BodyPlan, FillTarget, LiftCause, LiftConfig, LiftError, LiftKind, RestRules,
-    TextWidth,
+    BodyError, BodyPlan, EventBytes, FillTarget, LiftCause, LiftConfig, LiftError, LiftKind,
+    PlanSource, PlannedText, RestRules, RestText, TextWidth,
 };
 use offloop_experts::Hints;
-use offloop_json::Malformed;
-use offloop_memory::Block;
 
 use crate::experts::NativeHints;
 use crate::failure::{Failure, FailureCause};
@@ -58,6 +56,12 @@ impl From<NativeRestRules> for RestRules {
             longest_string: rules.longest_string as usize,
             longest_rest: rules.longest_rest as usize,
         }
+    }
+}
+
+impl LiftPointers {
+    pub fn config(&self) -> Arc<LiftConfig> {
+        Arc::clone(&self.config)
     }
 }
 
@@ -105,35 +109,12 @@ pub struct ScannedBody {
 /// The rest of a body that becomes a string: `None` before it is written and after it is taken.
 type SharedRest = Arc<Mutex<Option<RestText>>>;
 
-/// Characters in recycled memory.
-struct RestText {
-    width: TextWidth,
-    block: Block,
-    len: usize,
-}
-
-impl RestText {
-    /// Makes the characters of `block`, whose first `len` bytes are valid UTF-8.
-    fn new(block: Block, len: usize, is_ascii: bool, flag: &Flag) -> Result<Self, Failure> {
-        if is_ascii {
-            return Ok(Self { width: TextWidth::One, block, len });
-        }
-        let bytes = block.get(..len).unwrap_or_default();
-        let width = TextWidth::of(bytes, || flag.check())?;
-        let text = str::from_utf8(bytes).map_err(|_| Malformed)?;
-        let mut characters = acquire(width.max_size(len))?;
-        let len = width.write(text, &mut characters, || flag.check())?;
-        Ok(Self { width, block: characters, len })
-    }
-
-    /// Makes a string of V8.
-    fn to_js<'env>(&self, env: &'env Env) -> napi::Result<JsString<'env>> {
-        let bytes = self.block.get(..self.len).unwrap_or_default();
-        match self.width {
-            TextWidth::One => env.create_string_latin1(bytes),
-            // SAFETY: any two bytes are a valid `u16`. A block begins at a page, so nothing is left on either side.
-            TextWidth::Two => env.create_string_utf16(unsafe { bytes.align_to::<u16>() }.1),
-        }
+/// Makes a string of V8.
+fn string_of<'env>(rest: &RestText, env: &'env Env) -> napi::Result<JsString<'env>> {
+    match rest.width() {
+        TextWidth::One => env.create_string_latin1(rest.bytes()),
+        // SAFETY: any two bytes are a valid `u16`. A block begins at a page, so nothing is left on either side.
+        TextWidth::Two => env.create_string_utf16(unsafe { rest.bytes().align_to::<u16>() }.1),
     }
 }
 
@@ -150,7 +131,7 @@ impl ScannedBody {
     #[napi]
     pub fn take_rest<'env>(&self, env: &'env Env) -> Option<JsString<'env>> {
         let rest = lock(&self.rest).take();
-        rest.and_then(|rest| rest.to_js(env).ok())
+        rest.and_then(|rest| string_of(&rest, env).ok())
     }
 
     /// Releases the memory of the body, unless the second task has it.
@@ -161,15 +142,17 @@ impl ScannedBody {
     }
 }
 
-/// Plans the lifts of a body.
+/// Plans the lifts of a body, or of the data of an event.
 pub struct ScanBody {
     body: JoinedInput,
+    event: Option<EventBytes>,
     config: Arc<LiftConfig>,
 }
 
 impl ScanBody {
     fn new(lifts: &LiftPointers, source: &InputBytes) -> Self {
-        Self { body: JoinedInput::new(source.drain()), config: Arc::clone(&lifts.config) }
+        let body = JoinedInput::new(source.drain());
+        Self { body, event: source.take_event(), config: lifts.config() }
     }
 }
 
@@ -180,12 +163,13 @@ impl Work for ScanBody {
         self.body.join(&RECYCLER, || flag.check())?;
         flag.check()?;
         let is_ours = self.body.is_taken();
-        let text = self.body.bytes_mut();
-        let plan = BodyPlan::new(text, &self.config, is_ours, || flag.check())?;
-        let plan_json = plan.describe(text, || flag.check())?;
+        let source = PlanSource { config: &self.config, event: self.event.take(), is_ours };
+        let PlannedText { plan, description, part } =
+            source.plan(self.body.bytes_mut(), || flag.check())?;
+        self.body.cut(part);
         let body = mem::take(&mut self.body);
         Ok(ScannedBody {
-            plan_json: RefCell::new(plan_json),
+            plan_json: RefCell::new(description),
             parts: RefCell::new(Some((body, plan))),
             rest: SharedRest::default(),
         })
@@ -236,7 +220,12 @@ impl Work for FillBody {
         let room = rest.get_mut(..size).unwrap_or_default();
         let target = FillTarget { rest: room, memories: &mut memories, replacements };
         let filled = self.plan.fill(text, target, || flag.check())?;
-        *lock(&self.text) = Some(RestText::new(rest, size, filled.is_ascii, flag)?);
+        let rest = if filled.is_ascii {
+            RestText::ascii(rest, size)
+        } else {
+            RestText::new(rest.get(..size).unwrap_or_default(), acquire, || flag.check())?
+        };
+        *lock(&self.text) = Some(rest);
         Ok(filled.describe())
     }
 

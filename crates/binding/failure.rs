@@ -5,6 +5,7 @@
 
 use napi_derive::napi;
 use offloop_base64::{DecodeError, EncodeError};
+use offloop_body::EventError;
 use offloop_experts::{PayloadError, PlanError};
 use offloop_json::{CheckError, Malformed, TooLarge, TranscodeError};
 use offloop_jsonl::{FileError, FileTooLarge, RepairError, errno};
@@ -111,6 +112,16 @@ impl From<CheckError> for Failure {
         Self {
             offset: Some(error.offset as f64),
             ..Self::new(FailureCause::Json, error.to_string())
+        }
+    }
+}
+
+impl From<EventError> for Failure {
+    fn from(error: EventError) -> Self {
+        match error {
+            EventError::Json(error) => error.into(),
+            EventError::TooLarge(_) => Self::new(FailureCause::TooLarge, error.to_string()),
+            EventError::Memory(error) => error.into(),
         }
     }
 }

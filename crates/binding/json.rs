@@ -9,7 +9,7 @@ use offloop_json::{Malformed, PrintConfig, PrintFormat, Tape, layout, print, pri
 use offloop_memory::{Block, copy_pieces};
 
 use crate::failure::{Failure, FailureCause};
-use crate::memory::PinnedBuffer;
+use crate::memory::{PinnedBuffer, acquire};
 use crate::result::{OutputBuffer, TaskWorkspace};
 use crate::stop::{Flag, Stop};
 use crate::tape::{Lexicon, Overflow, SegmentQueue, TapeMemory, TapeParts};
@@ -93,10 +93,9 @@ impl PrintJob {
 
     /// Prints to recycled memory of `size` bytes, which grows; returns it and the length of the text.
     pub fn print(&self, size: usize, flag: &Flag) -> Result<(Block, usize), Failure> {
-        let mut out = OutputBuffer::new(&mut [], size)?;
+        let mut out = OutputBuffer::new(&mut [], size, acquire)?;
         let len = self.print_to(&mut out, size, flag)?;
-        let OutputBuffer::Recycled(block) = out else { return Err(Malformed.into()) };
-        Ok((block, len))
+        Ok((out.into_block().ok_or(Malformed)?, len))
     }
 
     /// Prints to `out`; returns the length. Intermediate text begins with `expected_size` bytes of memory.
@@ -141,9 +140,11 @@ impl Work for EncodeTape {
 
     fn run(&mut self, flag: &Flag) -> Result<f64, Failure> {
         let capacity = self.out.capacity();
-        let mut out = OutputBuffer::new(self.out.result(), self.expected_size)?;
+        let mut out = OutputBuffer::new(self.out.result(), self.expected_size, acquire)?;
         let len = self.printer.print_to(&mut out, self.expected_size, flag)?;
-        let Some(block) = out.finish(len, capacity, flag)? else { return Ok(len as f64) };
+        let Some(block) = out.finish(len, capacity, || flag.check())? else {
+            return Ok(len as f64);
+        };
         self.overflow.put(block);
         Ok(-(len as f64))
     }

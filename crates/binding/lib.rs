@@ -8,6 +8,7 @@ mod base64;
 mod batcher;
 mod body;
 mod copy;
+mod events;
 mod experts;
 mod failure;
 mod guard;

@@ -11,10 +11,9 @@ use std::time::Duration;
 use napi::bindgen_prelude::{AsyncTask, FromNapiValue, TypeName, Uint8Array, ValidateNapiValue};
 use napi::{Error, Result, Status, ValueType, check_status, sys};
 use napi_derive::napi;
-use offloop_memory::{Block, IdleBudget, IdleShare, Recycler, trim};
+use offloop_memory::{Block, IdleBudget, IdleShare, Recycler, prepare_result, trim};
 
 use crate::failure::Failure;
-use crate::result::prepare;
 use crate::stop::Flag;
 use crate::task::{PoolTask, Work, launch};
 
@@ -208,7 +207,7 @@ impl PinnedBuffer {
             unsafe { self.bytes_mut().as_mut_ptr_range().end.write_bytes(0, behind) };
         }
         let bytes = self.bytes_mut();
-        prepare(bytes);
+        prepare_result(bytes);
         bytes
     }
 }

@@ -2,13 +2,14 @@
 //!
 //! `src/runtime/bytes.ts` gathers them on the JS thread. A task then reads them.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::ops::Range;
 use std::ptr;
 
 use napi::bindgen_prelude::Uint8Array;
 use napi::{Env, JsString, JsValue, Result, check_status, sys};
 use napi_derive::napi;
+use offloop_body::EventBytes;
 use offloop_memory::{Block, Chunk, Gathered, Joined, TakenMemory};
 
 use crate::failure::Failure;
@@ -48,7 +49,7 @@ pub type JoinedInput = Joined<Taken>;
 /// gave up may call [`InputBytes::clear`] before that.
 #[napi]
 #[derive(Default)]
-pub struct InputBytes(RefCell<Gathered<Taken>>);
+pub struct InputBytes(RefCell<Gathered<Taken>>, Cell<Option<EventBytes>>);
 
 #[napi]
 impl InputBytes {
@@ -128,6 +129,16 @@ impl InputBytes {
     /// Calls `look` with the chunks gathered so far.
     pub fn look<T>(&self, look: impl FnOnce(&[InputChunk]) -> T) -> T {
         look(self.0.borrow().chunks())
+    }
+
+    /// Returns the bytes of an event.
+    pub fn of_event(gathered: Gathered<Taken>, event: EventBytes) -> Self {
+        Self(RefCell::new(gathered), Cell::new(Some(event)))
+    }
+
+    /// Takes what the bytes are of, if that is an event.
+    pub fn take_event(&self) -> Option<EventBytes> {
+        self.1.take()
     }
 
     /// Takes all chunks and leaves none.

@@ -11,6 +11,7 @@ import { run } from '../runtime/pool.ts'
 import { releaseView } from '../runtime/results.ts'
 import { BODY_KEYS, BODY_SPLIT_KEYS, type ParseOptions, type SplitOptions } from '../parse/config.ts'
 import { parseInput, planParse, planSplit, splitInput, type InputPlan, type SplitResult } from '../parse/parse.ts'
+import { eventsOf, type EventChunks, type EventsOptions, type ServerEvent } from '../parse/events.ts'
 import type { Receiver } from './receiver.ts'
 
 /** Options of `parse` that a response's body has. */
@@ -26,6 +27,8 @@ export interface ResponseBody {
   parse<T = unknown>(options?: BodyParseOptions): Promise<T>
   /** Splits the body like `split`, once it is whole. */
   split(options: Omit<SplitOptions, 'transfer' | 'maxBytes'>): Promise<SplitResult>
+  /** Yields events like `parseEvents`, while the body arrives. Leaving the loop ends the response. */
+  events<T = unknown>(options?: EventsOptions): AsyncIterable<ServerEvent<T>>
   /** Returns the bytes of the body. A task copies them to the result. */
   bytes(): Promise<Bytes>
   /** Returns the text of the body, as `text` of fetch does: without a byte order mark, and with U+FFFD for invalid bytes. Decoding runs on the JS thread. */
@@ -62,6 +65,14 @@ export class ReceivedBody implements ResponseBody {
     const own = copyOptions(options, BODY_SPLIT_KEYS)
     const plan = planSplit(own)
     return await this.#consume(own.signal, (source, signal) => splitInput(source, plan, signal))
+  }
+
+  // oxlint-disable-next-line typescript/no-unnecessary-type-parameters -- the caller names the type of the data, as with JSON.parse
+  events<T = unknown>(options?: EventsOptions): AsyncIterable<ServerEvent<T>> {
+    return eventsOf<T>(options, (signal) => {
+      this.#use()
+      return new ReceivedChunks(this.#receiver, signal)
+    })
   }
 
   async bytes(): Promise<Bytes> {
@@ -129,6 +140,26 @@ export class ReceivedBody implements ResponseBody {
     if (this.#isUsed) throw new OffloopError('ERR_OFFLOOP_CLOSED', 'the body was consumed already')
     this.#isUsed = true
     registry.unregister(this)
+  }
+}
+
+/** Chunks of a body that is read as it arrives. */
+class ReceivedChunks implements EventChunks {
+  readonly #receiver: Receiver
+  readonly #forget: (() => void) | undefined
+
+  constructor(receiver: Receiver, signal: AbortSignal | undefined) {
+    this.#receiver = receiver
+    if (signal !== undefined) this.#forget = onAbort(signal, () => receiver.fail(signal.reason))
+  }
+
+  next(): Promise<InputBytes | undefined> {
+    return this.#receiver.nextChunk()
+  }
+
+  cancel(): void {
+    this.#forget?.()
+    this.#receiver.discard()
   }
 }
 

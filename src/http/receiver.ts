@@ -47,13 +47,15 @@ export class Receiver implements Dispatcher.DispatchHandler {
   /** Resolves when the head of the response has arrived. */
   readonly head: Promise<ResponseHead>
   readonly #options: ReceiverOptions
-  readonly #source = new InputBytes()
+  #source = new InputBytes()
   #memory: RequestMemory | undefined
   #forget: (() => void) | undefined
   #controller: Dispatcher.DispatchController | undefined
   #connection: Connection | undefined
   #head: Waiter<ResponseHead> | undefined
   #body: Waiter<InputBytes> | undefined
+  /** Waits for the next bytes of a body that is read as it arrives. */
+  #chunk: Waiter<InputBytes | undefined> | undefined
   #state: 'open' | 'whole' | 'failed' = 'open'
   #failure: unknown
   /** Encodings of the body that are undone. */
@@ -98,6 +100,28 @@ export class Receiver implements Dispatcher.DispatchHandler {
     return body
   }
 
+  /**
+   * Waits for bytes of the body that have not been returned; undefined at its end. Their memory belongs to the caller, who
+   * asks for more when they are used up.
+   */
+  nextChunk(): Promise<InputBytes | undefined> {
+    this.#isWanted = false
+    if (this.#state === 'failed') return Promise.reject(this.#failure)
+    if (this.#source.length !== 0) return Promise.resolve(this.#takeChunk())
+    if (this.#state === 'whole') return Promise.resolve(undefined)
+    const chunk = new Promise<InputBytes | undefined>((resolve, reject) => {
+      this.#chunk = { resolve, reject }
+    })
+    this.#resume()
+    return chunk
+  }
+
+  #takeChunk(): InputBytes {
+    const chunk = this.#source
+    this.#source = new InputBytes()
+    return chunk
+  }
+
   /** Ends the response, for a caller that does not want its body. */
   discard(): void {
     if (this.#state === 'open') this.fail(new OffloopError('ERR_OFFLOOP_CLOSED', 'the body was discarded'))
@@ -115,6 +139,7 @@ export class Receiver implements Dispatcher.DispatchHandler {
     this.#abort()
     this.#head?.reject(reason)
     this.#body?.reject(reason)
+    this.#chunk?.reject(reason)
     this.#leave()
   }
 
@@ -188,7 +213,13 @@ export class Receiver implements Dispatcher.DispatchHandler {
     this.#size += lengthOf(piece)
     if (this.#options.maxBytes < this.#size) this.#failTooLarge()
     else if (this.#limit <= this.#size) this.#cut()
-    else if (!this.#isWanted && AHEAD <= this.#size) this.#pauseBody()
+    else if (this.#chunk !== undefined) this.#endChunk()
+    else if (!this.#isWanted && AHEAD <= this.#source.length) this.#pauseBody()
+  }
+
+  #endChunk(): void {
+    this.#chunk?.resolve(this.#source.length === 0 ? undefined : this.#takeChunk())
+    this.#chunk = undefined
   }
 
   #decode(piece: Buffer): void {
@@ -211,6 +242,7 @@ export class Receiver implements Dispatcher.DispatchHandler {
     if (this.#state !== 'open') return
     this.#state = 'whole'
     this.#body?.resolve(this.#source)
+    this.#endChunk()
     this.#leave()
   }
 
@@ -280,6 +312,7 @@ export class Receiver implements Dispatcher.DispatchHandler {
     this.#forget = undefined
     this.#head = undefined
     this.#body = undefined
+    this.#chunk = undefined
     this.#options.onEnd(this)
   }
 }

@@ -89,6 +89,14 @@ export const BODY_SPLIT_KEYS: Readonly<Record<string, unknown>> = tableOf({ ...K
 export const PARSE_KEYS: Readonly<Record<string, unknown>> = tableOf({ ...KEYS, maxBytes: true, transfer: true })
 export const SPLIT_KEYS: Readonly<Record<string, unknown>> = tableOf({ ...PARSE_KEYS, replace: true })
 
+/** Keys of the options of `parseEvents`. */
+export const EVENT_KEYS: Readonly<Record<string, unknown>> = tableOf({
+  ...KEYS,
+  maxBytes: true,
+  done: true,
+  maxEventBytes: true,
+})
+
 /** Constructors of typed arrays by the type of their elements. */
 export const ARRAYS: Readonly<Record<ElementType, NumberArrayConstructor>> = withoutPrototype({
   int8: Int8Array,

@@ -137,6 +137,32 @@ export async function splitInput(
   return splitResultOf(await takeInputApart(source, plan, signal))
 }
 
+/** An event of a stream. */
+export interface ParsedEvent {
+  readonly event: string
+  readonly id: string
+  readonly data: unknown
+}
+
+/** What the addon says of an event without data, and of the one that ends the stream. */
+const NO_DATA = '0'
+const LAST = '1'
+
+/** Parses an event. Returns null for one without data, and undefined for the one that ends the stream. */
+export async function parseEvent(source: InputBytes, plan: InputPlan<string>): Promise<ParsedEvent | null | undefined> {
+  const input = new Input(source)
+  const atOnce = source.length <= AT_ONCE
+  const scanned = await scanInput(input, plan, atOnce)
+  const text = scanned.takePlan()
+  if (text === NO_DATA || text === LAST) {
+    input.end()
+    return text === LAST ? undefined : null
+  }
+  const liftPlan = readPlan(text)
+  const data = join(await fillInput({ input, scanned, plan: liftPlan }, plan, atOnce))
+  return { event: liftPlan.name, id: liftPlan.id, data }
+}
+
 async function takeInputApart<R>(
   source: InputBytes,
   { config, lifts, form }: InputPlan<R>,
@@ -254,23 +280,45 @@ async function takeApart<R>(body: unknown, config: ParseConfig, form: RestForm<R
   return await takeApartFrom(input instanceof Promise ? await input : input, plan, false)
 }
 
-async function takeApartFrom<R>(
+async function takeApartFrom<R>(input: Input, plan: InputPlan<R>, atOnce: boolean): Promise<BodyParts<R>> {
+  const scanned = await scanInput(input, plan, atOnce)
+  return await fillInput({ input, scanned, plan: readPlan(scanned.takePlan()) }, plan, atOnce)
+}
+
+/** Validates an input and plans its lifts. */
+async function scanInput(
   input: Input,
-  { config, lifts, form }: InputPlan<R>,
+  { config, lifts }: Omit<InputPlan<unknown>, 'form'>,
+  atOnce: boolean,
+): Promise<ScannedBody> {
+  const { signal } = config
+  const { source } = input
+  try {
+    return unwrap(atOnce ? scanBodySync(lifts, source) : await run((stop) => scanBody(lifts, source, stop), { signal }))
+  } catch (error) {
+    input.end()
+    throw error
+  }
+}
+
+/** A scanned input on its way to the second task. */
+interface ScannedInput {
+  readonly input: Input
+  readonly scanned: ScannedBody
+  readonly plan: LiftPlan
+}
+
+/** Makes the values of an input, and what is left of it. */
+async function fillInput<R>(
+  { input, scanned, plan }: ScannedInput,
+  { config, form }: InputPlan<R>,
   atOnce: boolean,
 ): Promise<BodyParts<R>> {
   const { signal } = config
-  const { source, taken } = input
   const make = atOnce ? allocateNow : allocate
   const memories: Bytes[] = []
   let rest: Bytes | null = null
-  let scanned: ScannedBody | undefined
   try {
-    const body = unwrap(
-      atOnce ? scanBodySync(lifts, source) : await run((stop) => scanBody(lifts, source, stop), { signal }),
-    )
-    scanned = body
-    const plan = readPlan(body)
     const texts = form.replacements(plan.lifts)
     // The function that replaces values may have aborted the call.
     signal?.throwIfAborted()
@@ -280,20 +328,19 @@ async function takeApartFrom<R>(
     const memory = rest
     const filled = unwrap(
       atOnce
-        ? fillBodySync(body, memory, memories, texts)
-        : await run((stop) => fillBody(body, memory, memories, texts, stop), { signal, first: true }),
+        ? fillBodySync(scanned, memory, memories, texts)
+        : await run((stop) => fillBody(scanned, memory, memories, texts, stop), { signal, first: true }),
     )
     // A large value may be in the memory of the body: its index is one more than the last one of the others.
-    const inPlace = plan.lifts.some((lift) => lift[2] === memories.length) ? taken : undefined
-    const all = memories
+    const inPlace = plan.lifts.some((lift) => lift[2] === memories.length) ? input.taken : undefined
     if (inPlace !== undefined) addTo(memories, inPlace)
-    const values = gathered(plan, readLengths(filled), all, config)
+    const values = gathered(plan, readLengths(filled), memories, config)
     input.end(inPlace)
-    return { rest: await form.read(rest, body, size), values }
+    return { rest: await form.read(rest, scanned, size), values }
   } catch (error) {
     // A task that began has taken what these hold.
     input.end()
-    scanned?.clear()
+    scanned.clear()
     for (let index = 0; index < memories.length; index += 1) giveBack(memories[index] ?? NOTHING)
     if (rest !== null) giveBack(rest)
     throw error
@@ -312,6 +359,9 @@ interface LiftPlan {
   readonly restSize: number
   readonly sizes: number[]
   readonly lifts: readonly PlannedLift[]
+  /** The name and the id of an event. */
+  readonly name: string
+  readonly id: string
 }
 
 /** A value of a plan, as `BodyPlan::describe` in `crates/body/src/plan.rs` writes it. Other forms than these have four items. */
@@ -329,10 +379,16 @@ function restSizeOf({ restSize }: LiftPlan, texts: readonly string[] | undefined
   return size
 }
 
-function readPlan(scanned: ScannedBody): LiftPlan {
+function readPlan(text: string): LiftPlan {
   // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- the addon wrote it
-  const [restSize, sizes, lifts] = parseJson(scanned.takePlan()) as [number, LiftPlan['sizes'], LiftPlan['lifts']]
-  return { restSize, sizes, lifts }
+  const [restSize, sizes, lifts, name = '', id = ''] = parseJson(text) as [
+    number,
+    LiftPlan['sizes'],
+    LiftPlan['lifts'],
+    string?,
+    string?,
+  ]
+  return { restSize, sizes, lifts, name, id }
 }
 
 function readLengths(filled: string): readonly number[] {

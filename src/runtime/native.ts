@@ -27,6 +27,7 @@ export {
   encodeBase64Sync,
   encodeTape,
   encodeTapeSync,
+  EventStream,
   ExpertsFill,
   ExpertsFormat,
   ExpertsTurns,

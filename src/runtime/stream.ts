@@ -24,25 +24,54 @@ export async function readStream(
     await readNode(stream, signal, take)
     return
   }
-  const reader = open(stream)
-  const abortable = signal === undefined ? undefined : new Abortable(signal)
-  let isAtEnd = false
+  const reader = new StreamReader(stream, signal)
   try {
     for (;;) {
       // oxlint-disable-next-line no-await-in-loop -- a stream gives one chunk after the other
-      const { done, value } = await (abortable === undefined ? reader.next() : abortable.wait(reader.next()))
-      isAtEnd = done === true
-      if (isAtEnd) return
+      const { done, value } = await reader.next()
+      if (done === true) return
       const taken = take(value)
       // oxlint-disable-next-line no-await-in-loop -- a stream gives one chunk after the other
-      if (taken !== undefined) await (abortable === undefined ? taken : abortable.wait(taken))
+      if (taken !== undefined) await reader.wait(taken)
     }
   } catch (error) {
-    if (!isAtEnd) ignoreFailure(() => reader.cancel(error))
+    reader.cancel(error)
     throw error
   } finally {
-    abortable?.forget()
-    ignoreFailure(() => reader.release())
+    reader.cancel()
+  }
+}
+
+/** Reads a stream chunk by chunk, until its end, an abort, or `cancel`. */
+export class StreamReader {
+  readonly #reader: ChunkReader
+  readonly #abortable: Abortable | undefined
+  #isAtEnd = false
+  #isOver = false
+
+  constructor(stream: AsyncIterable<unknown>, signal: AbortSignal | undefined) {
+    this.#reader = open(stream)
+    this.#abortable = signal === undefined ? undefined : new Abortable(signal)
+  }
+
+  async next(): Promise<Chunk> {
+    const chunk = await this.wait(this.#reader.next())
+    this.#isAtEnd = chunk.done === true
+    return chunk
+  }
+
+  /** Waits until the signal aborts. */
+  wait<T>(work: Promise<T>): Promise<T> {
+    return this.#abortable === undefined ? work : this.#abortable.wait(work)
+  }
+
+  /** Ends the reading; cancels the stream if it is not at its end. */
+  cancel(reason?: unknown): void {
+    if (this.#isOver) return
+    this.#isOver = true
+    if (!this.#isAtEnd) ignoreFailure(() => this.#reader.cancel(reason))
+    this.#abortable?.forget()
+    ignoreFailure(() => this.#reader.release())
   }
 }
 
@@ -88,8 +117,13 @@ async function readNode(
   }
 }
 
+interface Chunk {
+  readonly done?: boolean | undefined
+  readonly value?: unknown
+}
+
 interface ChunkReader {
-  next(): Promise<{ readonly done?: boolean | undefined; readonly value?: unknown }>
+  next(): Promise<Chunk>
   cancel(reason: unknown): unknown
   release(): void
 }

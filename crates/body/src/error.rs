@@ -24,6 +24,17 @@ pub enum BodyError<E> {
     Stopped(E),
 }
 
+impl<E> BodyError<E> {
+    /// Moves the offset by `bytes`.
+    pub(crate) fn moved(self, bytes: usize) -> Self {
+        match self {
+            Self::Json(CheckError { offset }) => Self::Json(CheckError { offset: offset + bytes }),
+            Self::Lift(error) => Self::Lift(LiftError { offset: error.offset + bytes, ..error }),
+            other => other,
+        }
+    }
+}
+
 /// The rest of a body is longer than a string can be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RestTooLong {

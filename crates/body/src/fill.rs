@@ -48,6 +48,15 @@ impl BodyPlan {
         &self,
         text: &mut [u8],
         target: FillTarget<'_, '_>,
+        poll: impl FnMut() -> Result<(), E>,
+    ) -> Result<FilledBody, BodyError<E>> {
+        self.fill_all(text, target, poll).map_err(|error| error.moved(self.offset))
+    }
+
+    fn fill_all<E>(
+        &self,
+        text: &mut [u8],
+        target: FillTarget<'_, '_>,
         mut poll: impl FnMut() -> Result<(), E>,
     ) -> Result<FilledBody, BodyError<E>> {
         let FillTarget { rest, memories, replacements } = target;
@@ -61,7 +70,9 @@ impl BodyPlan {
                 lengths.push(0);
                 continue;
             }
-            lengths.push(value.fill(text, room_of(memories, &value.room), &mut poll)?);
+            let room = room_of(memories, &value.room);
+            let len = value.fill(text, room, &mut poll)?;
+            lengths.push(if self.has_gaps { without_gaps(room, len, &value.content) } else { len });
             if let Some(room) = &value.counts {
                 value.fill_counts(room_of(memories, room));
             }
@@ -98,6 +109,22 @@ pub struct FillTarget<'a, 'b> {
     pub memories: &'a mut [&'b mut [u8]],
     /// The JSON that replaces each value of the plan. `None`: `null`.
     pub replacements: Option<&'a [String]>,
+}
+
+/// Removes the carriage returns of a value's JSON, of `len` bytes. Returns its length.
+fn without_gaps(json: &mut [u8], len: usize, content: &LiftedContent) -> usize {
+    if !matches!(content, LiftedContent::Raw) {
+        return len;
+    }
+    let mut kept = 0;
+    for at in 0..len {
+        if json.get(at) != Some(&b'\r') {
+            json.swap(kept, at);
+            kept += 1;
+        }
+    }
+    json.get_mut(kept..).unwrap_or_default().fill(0);
+    kept
 }
 
 fn room_of<'a>(memories: &'a mut [&mut [u8]], room: &Room) -> &'a mut [u8] {

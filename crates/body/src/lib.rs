@@ -8,8 +8,10 @@
 //! Nothing recurses, so memory bounds the depth of a body. The caller owns all memory that is written.
 
 mod error;
+mod events;
 mod experts;
 mod fill;
+mod framing;
 mod lift;
 mod nested;
 mod numbers;
@@ -20,6 +22,10 @@ mod scan;
 mod text;
 
 pub use error::{BodyError, LiftCause, LiftError, RestTooLong};
+pub use events::{
+    EventBytes, EventError, EventHead, EventReader, EventRules, EventRun, EventStep, PlanSource,
+    PlannedText, RawEvent,
+};
 pub use fill::{FillTarget, FilledBody};
 pub use lift::{LiftConfig, LiftKind, RestRules};
 pub use nested::{Nesting, NumberLayout};
@@ -29,4 +35,4 @@ pub use path::{PathStep, escaped_offset, pointer_of};
 pub use pattern::{PatternError, Patterns};
 pub use plan::{BodyPlan, PlannedValue};
 pub use scan::{AcceptedType, Findings, MatchedType, MatchedValue, ScanError, Search, scan};
-pub use text::TextWidth;
+pub use text::{RestText, TextWidth};

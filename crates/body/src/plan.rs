@@ -41,6 +41,10 @@ pub struct BodyPlan {
     /// The index of the value that is decoded into the memory of the body.
     pub(crate) in_place: Option<usize>,
     rest_size: usize,
+    /// Whether the text has carriage returns that are not part of its values.
+    pub(crate) has_gaps: bool,
+    /// The offset of the text in the stream that it is from.
+    pub(crate) offset: usize,
 }
 
 /// A value that is lifted, and its memory.

@@ -1,6 +1,8 @@
 //! Converts the rest of a body to characters as V8 keeps them: one byte each where that is enough, else UTF-16. Runs in
 //! the second task, so that the JS thread only copies them.
 
+use offloop_memory::Block;
+
 /// Bytes between two polls: about 0.1 ms of work.
 pub(crate) const PIECE: usize = 1 << 20;
 
@@ -11,6 +13,47 @@ pub enum TextWidth {
     One,
     /// UTF-16 in the byte order of the machine.
     Two,
+}
+
+/// The rest of a body as characters, in recycled memory.
+pub struct RestText {
+    width: TextWidth,
+    block: Block,
+    size: usize,
+}
+
+impl RestText {
+    /// Makes the characters of `text`, the first `size` bytes of a block, which are ASCII.
+    #[must_use]
+    pub fn ascii(text: Block, size: usize) -> Self {
+        Self { width: TextWidth::One, block: text, size }
+    }
+
+    /// Converts `text`. `acquire` gives memory of a size.
+    ///
+    /// # Errors
+    /// Those of `acquire` and of `poll`. Invalid UTF-8, which only a defect of the plan can cause, becomes an empty text.
+    pub fn new<E>(
+        text: &[u8],
+        acquire: impl FnOnce(usize) -> Result<Block, E>,
+        mut poll: impl FnMut() -> Result<(), E>,
+    ) -> Result<Self, E> {
+        let width = TextWidth::of(text, &mut poll)?;
+        let mut block = acquire(width.max_size(text.len()))?;
+        let size = width.write(str::from_utf8(text).unwrap_or_default(), &mut block, poll)?;
+        Ok(Self { width, block, size })
+    }
+
+    #[must_use]
+    pub fn width(&self) -> TextWidth {
+        self.width
+    }
+
+    /// Returns the characters. They begin at a page.
+    #[must_use]
+    pub fn bytes(&self) -> &[u8] {
+        self.block.get(..self.size).unwrap_or_default()
+    }
 }
 
 impl TextWidth {

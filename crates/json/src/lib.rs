@@ -2,6 +2,7 @@
 //!
 //! The glue calls it in tasks, and on the JS thread for small values. The caller owns all memory. Nothing here panics.
 
+mod buffer;
 mod compact;
 mod date;
 mod error;
@@ -26,6 +27,7 @@ mod text;
 mod transcode;
 mod writer;
 
+pub use buffer::{AcquireFn, OutputBuffer};
 pub use error::{TooDeep, TooLarge, TranscodeError};
 pub use indent::indent;
 pub use lexicon::Lexicon;

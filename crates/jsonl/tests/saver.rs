@@ -6,7 +6,7 @@ use std::cell::Cell;
 use std::fs;
 use std::path::PathBuf;
 
-use offloop_jsonl::{FileError, FileSaver, SyncLevel};
+use offloop_jsonl::{FileError, FileSaver, FileTooLarge, SyncLevel};
 
 /// A folder that is removed at the end of its test.
 struct Folder(PathBuf);
@@ -41,12 +41,19 @@ impl Drop for Folder {
 #[derive(Debug)]
 enum Failure {
     File,
+    TooLarge(u64),
     Stopped,
 }
 
 impl From<FileError> for Failure {
     fn from(_: FileError) -> Self {
         Self::File
+    }
+}
+
+impl From<FileTooLarge> for Failure {
+    fn from(error: FileTooLarge) -> Self {
+        Self::TooLarge(error.max_size)
     }
 }
 
@@ -100,4 +107,22 @@ fn a_folder_that_is_missing_is_an_error_of_the_system() {
     let path = PathBuf::from("/nowhere/a.json");
     let mut saver = FileSaver::new(path, None, SyncLevel::None);
     assert!(matches!(saver.write([b"new".as_slice()], go_on), Err(Failure::File)));
+}
+
+#[test]
+fn a_file_of_the_greatest_size_is_saved_and_a_larger_one_leaves_nothing() {
+    let folder = Folder::new("saver-bound");
+    let path = folder.0.join("a");
+    let save = |max_size| {
+        let mut saver = FileSaver::new(path.clone(), None, SyncLevel::None);
+        saver.bound(max_size);
+        saver.write([b"one ".as_slice()], go_on)?;
+        saver.end();
+        saver.write([b"two ".as_slice(), b"3"], go_on)
+    };
+    for max_size in [0, 3, 4, 8] {
+        assert!(matches!(save(max_size), Err(Failure::TooLarge(size)) if size == max_size));
+        assert_eq!(folder.names(), 0);
+    }
+    assert_eq!(save(9).unwrap(), Some(9));
 }

@@ -3,6 +3,7 @@
 //! JS threads gather them, tasks join and read them.
 
 use std::mem;
+use std::ops::Range;
 
 use crate::{Block, OutOfMemory, Recycler, copy_pieces};
 
@@ -160,18 +161,20 @@ pub struct Joined<T> {
     /// The input. Several chunks are kept until the JS thread may release them.
     chunks: Vec<Chunk<T>>,
     joined: Option<(Block, usize)>,
+    /// The part that is asked for; `None` means all.
+    part: Option<Range<usize>>,
 }
 
 impl<T> Default for Joined<T> {
     fn default() -> Self {
-        Self { chunks: Vec::new(), joined: None }
+        Self { chunks: Vec::new(), joined: None, part: None }
     }
 }
 
 impl<T: TakenMemory> Joined<T> {
     #[must_use]
     pub fn new(chunks: Vec<Chunk<T>>) -> Self {
-        Self { chunks, joined: None }
+        Self { chunks, joined: None, part: None }
     }
 
     /// Copies the chunks to one block, unless there is one chunk that can be written to. Calls `poll` at least once a
@@ -205,13 +208,20 @@ impl<T: TakenMemory> Joined<T> {
         matches!(self.chunks.as_slice(), [Chunk::Taken(_)]) && self.joined.is_none()
     }
 
+    /// Leaves the bytes outside of `part` out.
+    pub fn cut(&mut self, part: Range<usize>) {
+        self.part = Some(part);
+    }
+
     pub fn bytes_mut(&mut self) -> &mut [u8] {
         let only = match (&mut self.joined, self.chunks.as_mut_slice()) {
             (Some((block, size)), _) => block.get_mut(..*size),
             (None, [chunk]) => chunk.bytes_mut(),
             _ => None,
         };
-        only.unwrap_or_default()
+        let all = only.unwrap_or_default();
+        let part = self.part.clone().unwrap_or(0..all.len());
+        all.get_mut(part).unwrap_or_default()
     }
 
     /// Gives recycled memory back. The JS thread releases the rest.
@@ -294,6 +304,15 @@ mod tests {
             gathered.take(memory(b"ab", is_whole));
             assert_eq!(joined(gathered), (b"ab".to_vec(), is_whole));
         }
+    }
+
+    #[test]
+    fn a_part_is_cut_out() {
+        let mut gathered = Gathered::default();
+        gathered.take(memory(b"abcd", true));
+        let mut joined = Joined::new(gathered.drain());
+        joined.cut(1..3);
+        assert_eq!(joined.bytes_mut(), b"bc");
     }
 
     #[test]

@@ -15,7 +15,7 @@ mod recycler;
 mod region;
 mod trim;
 
-pub use advice::prefer_huge_pages;
+pub use advice::{prefer_huge_pages, prepare_result};
 pub use budget::{IdleBudget, IdleShare};
 pub use gathered::{Chunk, Gathered, Joined, TakenMemory, join_chunks, recycle};
 pub use pieces::{clear_pieces, copy_pieces, is_wasteful};
