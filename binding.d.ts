@@ -504,6 +504,8 @@ export interface ReadInput {
   from: number
   /** Read only this many rows from the end. */
   last?: number
+  /** Most bytes of a row; Infinity means any. */
+  longestRow: number
   /** JSON Pointers of the values to pick; without them, rows are read as bytes. */
   fields?: Array<string>
   /** Bytes of the file in a batch. */

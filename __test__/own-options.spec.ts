@@ -319,7 +319,7 @@ const CASES: readonly Case[] = [
   {
     name: 'readJsonl',
     needed: { fields: ['/a'] },
-    others: { from: 0, last: undefined, onBadRow: 'skip', onProgress: () => {}, signal },
+    others: { from: 0, last: undefined, maxRowBytes: 100, onBadRow: 'skip', onProgress: () => {}, signal },
     call: (options) => collected(offloop.readJsonl(written(ROWS), options)),
   },
   {

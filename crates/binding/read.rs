@@ -42,6 +42,8 @@ pub struct ReadInput {
     pub from: f64,
     /// Read only this many rows from the end.
     pub last: Option<f64>,
+    /// Most bytes of a row; Infinity means any.
+    pub longest_row: f64,
     /// JSON Pointers of the values to pick; without them, rows are read as bytes.
     pub fields: Option<Vec<String>>,
     /// Bytes of the file in a batch.
@@ -57,6 +59,7 @@ impl RowsReader {
         let settings = ReadSettings {
             from: input.from as u64,
             last: input.last.map(|last| last as usize),
+            longest_row: input.longest_row as u64,
             batch_size: input.batch_size as u64,
             longest_text: LONGEST_STRING,
             selection,

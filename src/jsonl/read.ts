@@ -9,6 +9,7 @@ import {
   copyOptions,
   readBoolean,
   readInteger,
+  readLimit,
   readListener,
   readSignal,
   tableOf,
@@ -41,6 +42,11 @@ export interface ReadOptions extends Cancellable {
   readonly from?: number | undefined
   /** Only the last n good rows, oldest first, reading only the end of the file. */
   readonly last?: number | undefined
+  /**
+   * Longer rows are bad rows ('too-long'), whatever is in them, and are never in memory as a whole. A block of the file, of up to
+   * 512 KiB, is in memory with all of its rows. Objects on one line are one row here. @default Infinity
+   */
+  readonly maxRowBytes?: number | undefined
   /** A row is bad, as a whole, if repair would not keep it. Blank rows are skipped and never bad. @default 'skip' (counted in onProgress) */
   readonly onBadRow?: 'skip' | 'throw' | ((bad: BadRow) => void) | undefined
   readonly onProgress?:
@@ -63,6 +69,7 @@ type AnyRow = RowWithBytes | RowWithValue<unknown> | RowWithFields<string>
 const KEYS = tableOf({
   from: true,
   last: true,
+  maxRowBytes: true,
   onBadRow: true,
   onProgress: true,
   fields: true,
@@ -116,6 +123,7 @@ interface ReadConfig {
   readonly path: string
   readonly from: number
   readonly last: number | undefined
+  readonly longestRow: number
   readonly kind: keyof typeof BATCH_BYTES
   readonly fields: readonly string[]
   /** Whether the memory of a batch is used again for later ones. */
@@ -129,7 +137,8 @@ interface ReadConfig {
 
 function readReadConfig(path: unknown, options: AnyOptions): ReadConfig {
   const name = readPath(path)
-  const { from, last, onBadRow = 'skip', onProgress, fields, as, reuse, signal } = copyOptions(options, KEYS)
+  const own = copyOptions(options, KEYS)
+  const { from, last, maxRowBytes, onBadRow = 'skip', onProgress, fields, as, reuse, signal } = own
   if (as !== undefined && as !== 'value') throw invalidValue('options.as', "must be 'value'", as)
   if (as !== undefined && fields !== undefined) throw invalidValue('options.as', 'goes without fields', as)
   if (typeof onBadRow !== 'function' && onBadRow !== 'skip' && onBadRow !== 'throw') {
@@ -144,6 +153,7 @@ function readReadConfig(path: unknown, options: AnyOptions): ReadConfig {
     path: name,
     from: readInteger('options.from', from, 0, Number.MAX_SAFE_INTEGER) ?? 0,
     last: readInteger('options.last', last, 0, Number.MAX_SAFE_INTEGER),
+    longestRow: readLimit('options.maxRowBytes', maxRowBytes, 0),
     kind: fields === undefined ? (as ?? 'bytes') : 'fields',
     fields: pointers,
     reuses,
@@ -162,12 +172,13 @@ function readFields(fields: unknown): string[] {
   })
 }
 
-function open({ path, from, last, kind, fields }: ReadConfig): RowsReader {
+function open({ path, from, last, longestRow, kind, fields }: ReadConfig): RowsReader {
   const reader = new RowsReader(
     withoutPrototype({
       path,
       from,
       batchSize: BATCH_BYTES[kind],
+      longestRow,
       ...(last !== undefined && { last }),
       ...(kind !== 'bytes' && { fields: [...fields] }),
     }),
