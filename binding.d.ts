@@ -508,6 +508,8 @@ export interface ReadInput {
   longestRow: number
   /** JSON Pointers of the values to pick; without them, rows are read as bytes. */
   fields?: Array<string>
+  /** Whether rows that `JSON.parse` refuses are rewritten as JSON. */
+  isJson: boolean
   /** Bytes of the file in a batch. */
   batchSize: number
 }

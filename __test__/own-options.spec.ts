@@ -323,6 +323,12 @@ const CASES: readonly Case[] = [
     call: (options) => collected(offloop.readJsonl(written(ROWS), options)),
   },
   {
+    name: 'readJsonl: values with lifts',
+    needed: { as: 'value', lift: { '/a': 'raw' } },
+    others: { onMismatch: 'throw', dropStringsOver: 100, signal },
+    call: (options) => collected(offloop.readJsonl(written(ROWS), options)),
+  },
+  {
     name: 'saveFile',
     needed: { durability: 'none' },
     others: { format: 'json', mode: 0o644, encode: {}, transfer: false, signal },

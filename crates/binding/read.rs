@@ -46,6 +46,8 @@ pub struct ReadInput {
     pub longest_row: f64,
     /// JSON Pointers of the values to pick; without them, rows are read as bytes.
     pub fields: Option<Vec<String>>,
+    /// Whether rows that `JSON.parse` refuses are rewritten as JSON.
+    pub is_json: bool,
     /// Bytes of the file in a batch.
     pub batch_size: f64,
 }
@@ -55,7 +57,7 @@ impl RowsReader {
     #[napi(constructor)]
     #[must_use]
     pub fn new(input: ReadInput) -> Self {
-        let (selection, wrong) = selection_of(input.fields);
+        let (selection, wrong) = selection_of(input.fields, input.is_json);
         let settings = ReadSettings {
             from: input.from as u64,
             last: input.last.map(|last| last as usize),
@@ -82,8 +84,12 @@ impl RowsReader {
     }
 }
 
-fn selection_of(fields: Option<Vec<String>>) -> (RowSelection, Option<WrongPointer>) {
-    let bytes = RowSelection::Bytes { own: OWN_MEMORY };
+fn selection_of(
+    fields: Option<Vec<String>>,
+    is_json: bool,
+) -> (RowSelection, Option<WrongPointer>) {
+    let own = OWN_MEMORY;
+    let bytes = if is_json { RowSelection::Json { own } } else { RowSelection::Bytes { own } };
     let Some(fields) = fields else { return (bytes, None) };
     let pointers: Vec<_> = fields.into_iter().map(String::into_bytes).collect();
     match Fields::new(&pointers) {

@@ -87,9 +87,9 @@ impl BatchReader {
     ) -> Result<(), Interrupt> {
         let copies = std::mem::take(&mut self.copies);
         let Some((_, rows)) = &self.open else { return Ok(()) };
-        for RowCopy { memory, start, from } in copies {
+        for RowCopy { memory, start, source } in copies {
             poll()?;
-            let bytes = rows.memory().get(from).unwrap_or_default();
+            let bytes = source.bytes(rows.memory());
             let memory = memories.get_mut(memory).map(|memory| &mut **memory).unwrap_or_default();
             if let Some(target) = memory.get_mut(start..start + bytes.len()) {
                 target.copy_from_slice(bytes);

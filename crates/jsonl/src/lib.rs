@@ -35,7 +35,7 @@ mod tail;
 mod utf8;
 
 pub use batch_reader::{BatchReadError, BatchReader, ReadSettings, count_rows};
-pub use batch_writer::{BatchWriter, RowCopy, RowSelection};
+pub use batch_writer::{BatchWriter, RowCopy, RowSelection, RowSource};
 pub use batches::{RowBatches, RowSlice, RowVisitor};
 pub use census::Census;
 pub use draft::Draft;
