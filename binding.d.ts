@@ -10,10 +10,13 @@ export declare class Base64Decoder {
 export declare class EventStream {
   /** `done` is the data of the event that ends the stream. */
   constructor(lifts: LiftPointers, done: string | undefined | null, maxEventBytes: number)
-  /** Copies a chunk. All events before it must have been taken. */
-  push(chunk: Uint8Array): Failure | null
-  /** Copies the chunks of `source`, and empties it. */
-  pushAll(source: InputBytes): Failure | null
+  /**
+   * Copies a chunk and returns what [`Self::next`] returns. All events before it must have been taken. `skipped` bytes
+   * before it are left out: see `EventReader::skip`.
+   */
+  push(chunk: Uint8Array, skipped: number): string | InputBytes | Failure | boolean | null
+  /** Copies the chunks of `source`, empties it, and returns what [`Self::next`] returns. */
+  pushAll(source: InputBytes): string | InputBytes | Failure | boolean | null
   /**
    * Returns what comes next: the JSON of small events (see `EventRun`), an event for `scanBody`, a failure, true at the
    * event that ends the stream, or null where the next chunk is needed.
@@ -519,8 +522,12 @@ export interface ReadInput {
   from: number
   /** Read only this many rows from the end. */
   last?: number
+  /** Most bytes of a row; Infinity means any. */
+  longestRow: number
   /** JSON Pointers of the values to pick; without them, rows are read as bytes. */
   fields?: Array<string>
+  /** Whether rows that `JSON.parse` refuses are rewritten as JSON. */
+  isJson: boolean
   /** Bytes of the file in a batch. */
   batchSize: number
 }

@@ -105,12 +105,49 @@ test('random streams, however they are cut', async (t) => {
     const { events, fails } = expectedOf(text.replace('\ufeff', ''))
     const sizes = random.list(1 + random.int(5), () => (random.once(2) ? 1 + random.int(5) : 1 + random.int(100_000)))
     let next = 0
-    const chunks = cut(utf8(text), () => sizes[next++ % sizes.length] ?? 1)
+    const isByEvent = random.once(3)
+    const chunks = isByEvent
+      ? Readable.from(text.split(/(?<=\n\n)/u).map(utf8))
+      : cut(utf8(text), () => sizes[next++ % sizes.length] ?? 1)
     const options = { lift: random.pick([{}, { '/**/nothing': 'raw' }] as const) }
     const outcome = await read(chunks, options)
     t.deepEqual(outcome.events, events, JSON.stringify(text.slice(0, 500)))
     t.is(codeOf(outcome), fails ? 'ERR_OFFLOOP_JSON' : undefined, JSON.stringify(text.slice(0, 500)))
   }
+})
+
+test('chunks of whole events, among others: ids, names, offsets and errors', async (t) => {
+  const whole = 'data: 1\n\ndata: "é"\n\n'
+  for (const [others, expected] of [
+    [['id: 7\n\n'], '7'],
+    [['id: 7\ndata: 2\n\n'], '7'],
+    [['event: x\nid: 7\ndata: 2\n\n', 'id\n\n'], ''],
+    [['data: 2\n\nid: 7\n\n'], '7'],
+    [['id: 7', '\n\n'], '7'],
+    [['\r', '\ndata: 2\r\n\r', '\n'], ''],
+    [['data: 2\n', '\n'], ''],
+    [['\ufeffdata: 2\n\n'], ''],
+  ] as const) {
+    const { events } = await read(Readable.from([whole, ...others, whole, whole].map(utf8)))
+    const plain = events.filter(({ data }) => data === 1)
+    t.deepEqual(
+      plain.map(({ event, id }) => [event, id]),
+      [
+        ['message', ''],
+        ['message', expected],
+        ['message', expected],
+      ],
+    )
+    const failing = await read(Readable.from([whole, ...others, whole, `${whole}data: x\n\n`].map(utf8)))
+    t.like(failing.error, {
+      code: 'ERR_OFFLOOP_JSON',
+      offset: Buffer.byteLength([whole, ...others, whole, whole, 'data: '].join('')),
+    })
+  }
+  t.is(codeOf(await read(Readable.from([utf8(whole)]), { maxEventBytes: 8 })), 'ERR_OFFLOOP_TOO_LARGE')
+  t.is((await read(Readable.from([utf8(whole)]), { maxEventBytes: 11 })).events.length, 1)
+  t.is((await read(Readable.from([utf8(whole)]), { maxEventBytes: 12 })).events.length, 2)
+  t.is((await read(Readable.from([utf8(whole)]), { done: '"é"' })).events.length, 1)
 })
 
 test('the values of events are lifted as parse lifts them, in small events and in large ones', async (t) => {

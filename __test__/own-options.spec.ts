@@ -57,6 +57,18 @@ function payloadOf(data: Uint8Array): offloop.ExpertsWire {
   return { data, shape: [4, 1, 1], start: 0, dtype: 'uint8', encoding: 'raw' }
 }
 
+const EVENT = 'data: {"a":"QUJD"}\n\n'
+
+async function* chunksOf(text: string): AsyncGenerator<Uint8Array> {
+  yield Buffer.from(text)
+}
+
+async function eventsOf(events: AsyncIterable<unknown>): Promise<string> {
+  const all: unknown[] = []
+  for await (const event of events) all.push(event)
+  return show(all)
+}
+
 async function collected(rows: AsyncIterable<readonly unknown[]>): Promise<unknown[]> {
   const all: unknown[] = []
   for await (const batch of rows) all.push(...batch)
@@ -217,14 +229,45 @@ const CASES: readonly Case[] = [
   {
     name: 'parse',
     needed: { lift: { '/a': 'base64' } },
-    others: { onMismatch: 'throw', transfer: false, signal },
+    others: { onMismatch: 'throw', dropStringsOver: 100, maxBytes: 100, transfer: false, signal },
     call: (options) => ofInput('{"a":"QUJD"}', (body) => offloop.parse(body, options)),
   },
   {
     name: 'split',
     needed: { lift: { '/a': 'base64' } },
-    others: { onMismatch: 'throw', transfer: false, signal },
+    others: {
+      onMismatch: 'throw',
+      dropStringsOver: 100,
+      maxBytes: 100,
+      replace: (index: number) => `value ${index}`,
+      transfer: false,
+      signal,
+    },
     call: (options) => ofInput('{"a":"QUJD"}', (body) => offloop.split(body, options)),
+  },
+  {
+    name: 'split: base64',
+    needed: { base64: 'uint8' },
+    others: {},
+    call: (lift) => offloop.split(Buffer.from('{"a":null}'), { lift: { '/a': lift } }),
+  },
+  {
+    name: 'split: ragged',
+    needed: { ragged: 'uint8' },
+    others: {},
+    call: (lift) => offloop.split(Buffer.from('{"a":null}'), { lift: { '/a': lift } }),
+  },
+  {
+    name: 'split: tensor',
+    needed: { tensor: 'uint8' },
+    others: {},
+    call: (lift) => offloop.split(Buffer.from('{"a":null}'), { lift: { '/a': lift } }),
+  },
+  {
+    name: 'parseEvents',
+    needed: { lift: { '/a': 'base64' } },
+    others: { done: null, maxEventBytes: 100, onMismatch: 'throw', dropStringsOver: 100, maxBytes: 100, signal },
+    call: (options) => eventsOf(offloop.parseEvents(chunksOf(EVENT), options)),
   },
   {
     name: 'split: lift',
@@ -319,7 +362,13 @@ const CASES: readonly Case[] = [
   {
     name: 'readJsonl',
     needed: { fields: ['/a'] },
-    others: { from: 0, last: undefined, onBadRow: 'skip', onProgress: () => {}, signal },
+    others: { from: 0, last: undefined, maxRowBytes: 100, onBadRow: 'skip', onProgress: () => {}, signal },
+    call: (options) => collected(offloop.readJsonl(written(ROWS), options)),
+  },
+  {
+    name: 'readJsonl: values with lifts',
+    needed: { as: 'value', lift: { '/a': 'raw' } },
+    others: { onMismatch: 'throw', dropStringsOver: 100, signal },
     call: (options) => collected(offloop.readJsonl(written(ROWS), options)),
   },
   {
@@ -381,13 +430,13 @@ const CASES: readonly Case[] = [
   {
     name: 'createClient: parse of a body',
     needed: { lift: { '/a': 'base64' } },
-    others: { onMismatch: 'throw', signal },
+    others: { onMismatch: 'throw', dropStringsOver: 100, signal },
     call: async (options) => (await client.request(served.url)).body.parse(options),
   },
   {
     name: 'createClient: split of a body',
     needed: { lift: { '/a': 'base64' } },
-    others: { onMismatch: 'throw', signal },
+    others: { onMismatch: 'throw', dropStringsOver: 100, replace: 'null', signal },
     call: async (options) => (await client.request(served.url)).body.split(options),
   },
   {

@@ -18,6 +18,7 @@ const NOUNS = [
   'options',
   'msgpack',
   'body',
+  'events',
   'experts',
   'jsonl',
   'clients',

@@ -132,6 +132,7 @@ async function calls(): Promise<void> {
     ['a value', 2, () => encode(numbers, { signal })],
     ['a row of a file', 48, () => countRows(readJsonl(path, { as: 'value', signal }))],
     ['a field of a row', 48, () => countRows(readJsonl(path, { fields: ['/score'], signal }))],
+    ['a row with a lift', 48, () => countRows(readJsonl(path, { as: 'value', lift: { '/text': 'drop' }, signal }))],
   ] satisfies readonly [string, number, () => Promise<unknown>][]) {
     hooks.stopAtLook(MANY)
     await call()

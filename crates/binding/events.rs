@@ -15,6 +15,8 @@ use crate::failure::Failure;
 use crate::memory::{RECYCLER, View};
 use crate::source::{InputBytes, InputChunk, Taken};
 
+type NativeStep<'env> = Either4<JsString<'env>, InputBytes, Failure, Option<bool>>;
+
 /// The events of one stream.
 #[napi]
 pub struct EventStream(RefCell<EventReader<Taken>>);
@@ -30,32 +32,36 @@ impl EventStream {
         Self(RefCell::new(EventReader::new(lifts.config(), rules)))
     }
 
-    /// Copies a chunk. All events before it must have been taken.
-    #[napi]
-    pub fn push(&self, #[napi(ts_arg_type = "Uint8Array")] chunk: View) -> Option<Failure> {
+    /// Copies a chunk and returns what [`Self::next`] returns. All events before it must have been taken. `skipped` bytes
+    /// before it are left out: see `EventReader::skip`.
+    #[napi(ts_return_type = "string | InputBytes | Failure | boolean | null")]
+    pub fn push<'env>(
+        &self,
+        env: &'env Env,
+        #[napi(ts_arg_type = "Uint8Array")] chunk: View,
+        skipped: f64,
+    ) -> Result<NativeStep<'env>> {
+        self.0.borrow_mut().skip(skipped as usize);
         let pushed = self.0.borrow_mut().push(chunk.len(), &RECYCLER, |room| chunk.copy_to(room));
-        pushed.err().map(Failure::from)
+        pushed.map_or_else(|error| Ok(Either4::C(error.into())), |()| self.next(env))
     }
 
-    /// Copies the chunks of `source`, and empties it.
-    #[napi]
-    pub fn push_all(&self, source: &InputBytes) -> Option<Failure> {
+    /// Copies the chunks of `source`, empties it, and returns what [`Self::next`] returns.
+    #[napi(ts_return_type = "string | InputBytes | Failure | boolean | null")]
+    pub fn push_all<'env>(&self, env: &'env Env, source: &InputBytes) -> Result<NativeStep<'env>> {
         let chunks = source.drain();
         let size = chunks.iter().map(InputChunk::len).sum();
         let copy = |room: &mut [u8]| {
             let Ok(()) = join_chunks(&chunks, room, || Ok::<(), Infallible>(()));
         };
         let pushed = self.0.borrow_mut().push(size, &RECYCLER, copy);
-        pushed.err().map(Failure::from)
+        pushed.map_or_else(|error| Ok(Either4::C(error.into())), |()| self.next(env))
     }
 
     /// Returns what comes next: the JSON of small events (see `EventRun`), an event for `scanBody`, a failure, true at the
     /// event that ends the stream, or null where the next chunk is needed.
     #[napi(ts_return_type = "string | InputBytes | Failure | boolean | null")]
-    pub fn next<'env>(
-        &self,
-        env: &'env Env,
-    ) -> Result<Either4<JsString<'env>, InputBytes, Failure, Option<bool>>> {
+    pub fn next<'env>(&self, env: &'env Env) -> Result<NativeStep<'env>> {
         Ok(match self.0.borrow_mut().next(&RECYCLER) {
             Some(EventStep::Run(json)) if json.is_ascii() => {
                 Either4::A(env.create_string_latin1(json.as_bytes())?)

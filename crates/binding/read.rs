@@ -42,8 +42,12 @@ pub struct ReadInput {
     pub from: f64,
     /// Read only this many rows from the end.
     pub last: Option<f64>,
+    /// Most bytes of a row; Infinity means any.
+    pub longest_row: f64,
     /// JSON Pointers of the values to pick; without them, rows are read as bytes.
     pub fields: Option<Vec<String>>,
+    /// Whether rows that `JSON.parse` refuses are rewritten as JSON.
+    pub is_json: bool,
     /// Bytes of the file in a batch.
     pub batch_size: f64,
 }
@@ -53,10 +57,11 @@ impl RowsReader {
     #[napi(constructor)]
     #[must_use]
     pub fn new(input: ReadInput) -> Self {
-        let (selection, wrong) = selection_of(input.fields);
+        let (selection, wrong) = selection_of(input.fields, input.is_json);
         let settings = ReadSettings {
             from: input.from as u64,
             last: input.last.map(|last| last as usize),
+            longest_row: input.longest_row as u64,
             batch_size: input.batch_size as u64,
             longest_text: LONGEST_STRING,
             selection,
@@ -79,8 +84,12 @@ impl RowsReader {
     }
 }
 
-fn selection_of(fields: Option<Vec<String>>) -> (RowSelection, Option<WrongPointer>) {
-    let bytes = RowSelection::Bytes { own: OWN_MEMORY };
+fn selection_of(
+    fields: Option<Vec<String>>,
+    is_json: bool,
+) -> (RowSelection, Option<WrongPointer>) {
+    let own = OWN_MEMORY;
+    let bytes = if is_json { RowSelection::Json { own } } else { RowSelection::Bytes { own } };
     let Some(fields) = fields else { return (bytes, None) };
     let pointers: Vec<_> = fields.into_iter().map(String::into_bytes).collect();
     match Fields::new(&pointers) {

@@ -12,6 +12,7 @@ import { releaseView } from '../runtime/results.ts'
 import { BODY_KEYS, BODY_SPLIT_KEYS, type ParseOptions, type SplitOptions } from '../parse/config.ts'
 import { parseInput, planParse, planSplit, splitInput, type InputPlan, type SplitResult } from '../parse/parse.ts'
 import { eventsOf, type EventChunks, type EventsOptions, type ServerEvent } from '../parse/events.ts'
+import type { Chunk } from '../runtime/stream.ts'
 import type { Receiver } from './receiver.ts'
 
 /** Options of `parse` that a response's body has. */
@@ -145,6 +146,7 @@ export class ReceivedBody implements ResponseBody {
 
 /** Chunks of a body that is read as it arrives. */
 class ReceivedChunks implements EventChunks {
+  isAtEnd = false
   readonly #receiver: Receiver
   readonly #forget: (() => void) | undefined
 
@@ -153,8 +155,9 @@ class ReceivedChunks implements EventChunks {
     if (signal !== undefined) this.#forget = onAbort(signal, () => receiver.fail(signal.reason))
   }
 
-  next(): Promise<InputBytes | undefined> {
-    return this.#receiver.nextChunk()
+  async next(): Promise<Chunk> {
+    const value = await this.#receiver.nextChunk()
+    return { done: value === undefined, value }
   }
 
   cancel(): void {

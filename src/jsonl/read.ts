@@ -3,12 +3,14 @@
 import { allocate, type Bytes } from '../runtime/bytes.ts'
 import { invalidType, invalidValue, OffloopError } from '../runtime/errors.ts'
 import { compile } from '../capture/compile.ts'
-import { addTo, isArray, keysOf, parseJson, partOf, stringifyJson } from '../runtime/intrinsics.ts'
+import { addTo, isArray, parseJson, partOf, stringifyJson } from '../runtime/intrinsics.ts'
 import { copyRows, nextRows, RowsReader, unwrap } from '../runtime/native.ts'
 import {
   copyOptions,
+  deferError,
   readBoolean,
   readInteger,
+  readLimit,
   readListener,
   readSignal,
   tableOf,
@@ -17,6 +19,9 @@ import {
 } from '../runtime/options.ts'
 import { run } from '../runtime/pool.ts'
 import { releaseView } from '../runtime/results.ts'
+import type { ParseOptions } from '../parse/config.ts'
+import { planParse, type InputPlan } from '../parse/parse.ts'
+import { numbered, parseRows, type JsonRow, type RowFailure } from './parse-rows.ts'
 import { readPath } from './path.ts'
 import type { BadRow, BadRowCause } from './repair.ts'
 
@@ -41,6 +46,11 @@ export interface ReadOptions extends Cancellable {
   readonly from?: number | undefined
   /** Only the last n good rows, oldest first, reading only the end of the file. */
   readonly last?: number | undefined
+  /**
+   * Longer rows are bad rows ('too-long'), whatever is in them, and are never in memory as a whole. A block of the file, of up to
+   * 512 KiB, is in memory with all of its rows. Objects on one line are one row here. @default Infinity
+   */
+  readonly maxRowBytes?: number | undefined
   /** A row is bad, as a whole, if repair would not keep it. Blank rows are skipped and never bad. @default 'skip' (counted in onProgress) */
   readonly onBadRow?: 'skip' | 'throw' | ((bad: BadRow) => void) | undefined
   readonly onProgress?:
@@ -53,35 +63,49 @@ export interface ReadOptions extends Cancellable {
     | undefined
 }
 
-type AnyOptions = ReadOptions & {
-  readonly fields?: readonly string[]
-  readonly as?: 'value'
-  readonly reuse?: boolean | undefined
-}
+type LiftOptions = Pick<ParseOptions, 'lift' | 'onMismatch' | 'dropStringsOver'>
+type AnyOptions = ReadOptions &
+  LiftOptions & {
+    readonly fields?: readonly string[]
+    readonly as?: 'value'
+    readonly reuse?: boolean | undefined
+  }
 type AnyRow = RowWithBytes | RowWithValue<unknown> | RowWithFields<string>
 
 const KEYS = tableOf({
   from: true,
   last: true,
+  maxRowBytes: true,
   onBadRow: true,
   onProgress: true,
   fields: true,
   as: true,
   reuse: true,
+  lift: true,
+  onMismatch: true,
+  dropStringsOver: true,
   signal: true,
 })
 
 /**
  * Bytes of one batch. Fields return little, so their batches are large. Values are parsed on the JS thread, so their batches are small:
- * a large one would block the event loop.
+ * a large one would block the event loop. Rows as JSON become values with lifts.
  */
-const BATCH_BYTES = { fields: 16 * 1024 * 1024, bytes: 512 * 1024, value: 256 * 1024 }
+const BATCH_BYTES = { fields: 16 * 1024 * 1024, bytes: 512 * 1024, json: 256 * 1024, value: 256 * 1024 }
 
 /**
  * Batches of rows of a file. Memory stays bounded by the batch, whatever the size; leaving the loop closes the file.
  * It never throws: a wrong argument rejects the first `next()`.
  * A batch may be reused: with `reuse: true` its bytes are valid until the next batch is asked for, and V8 allocates nothing for them.
- * `fields`: values picked by JSON Pointer, off the JS thread; the rest of the row never becomes JS. `as: 'value'`: parsed rows.
+ * `fields`: values picked by JSON Pointer, off the JS thread; the rest of the row never becomes JS.
+ *
+ * `as: 'value'`: parsed rows, with lifts as in `parse`. With lifts, rows above 32 KiB are parsed off the JS thread, one after the other.
+ * A value that cannot be lifted rejects, after the rows before it. The error has `path`, `pointer`, and `offset` in the file.
+ *
+ * Lifts in a row that JSON.parse refuses (NaN, infinities, bytes that are not UTF-8): NaN and infinities are a mismatch in a value to
+ * lift. Arrays that become typed arrays may have them, if no pointer has `**` or `~` or may lead into the value of another.
+ * `'raw'` rejects; with `onMismatch: 'keep'` it keeps the row from being lifted at all. `dropStringsOver` spares strings of about
+ * 20 bytes. The `offset` of an error is that of the row.
  */
 export function readJsonl<const P extends string>(
   path: string | URL,
@@ -89,35 +113,26 @@ export function readJsonl<const P extends string>(
 ): AsyncIterable<readonly RowWithFields<P>[]>
 export function readJsonl<T = unknown>(
   path: string | URL,
-  options: ReadOptions & { readonly as: 'value' },
+  options: ReadOptions & { readonly as: 'value' } & Pick<ParseOptions, 'lift' | 'onMismatch' | 'dropStringsOver'>,
 ): AsyncIterable<readonly RowWithValue<T>[]>
 export function readJsonl(
   path: string | URL,
   options?: ReadOptions & { readonly reuse?: boolean | undefined },
 ): AsyncIterable<readonly RowWithBytes[]>
 export function readJsonl(path: string | URL, options: AnyOptions = {}): AsyncIterable<readonly AnyRow[]> {
-  const readConfig = attempt(() => readReadConfig(path, options))
+  const readConfig = deferError(() => readReadConfig(path, options))
   return { [Symbol.asyncIterator]: () => batches(readConfig) }
-}
-
-/** Calls a function now. Returns a function that returns its result, or throws its error. */
-function attempt<T>(call: () => T): () => T {
-  try {
-    const result = call()
-    return () => result
-  } catch (error) {
-    return () => {
-      throw error
-    }
-  }
 }
 
 interface ReadConfig {
   readonly path: string
   readonly from: number
   readonly last: number | undefined
+  readonly longestRow: number
   readonly kind: keyof typeof BATCH_BYTES
   readonly fields: readonly string[]
+  /** Lifts of rows as JSON. */
+  readonly plan: InputPlan<string> | undefined
   /** Whether the memory of a batch is used again for later ones. */
   readonly reuses: boolean
   /** Makes rows from the columns of offsets, lengths and values. */
@@ -129,7 +144,8 @@ interface ReadConfig {
 
 function readReadConfig(path: unknown, options: AnyOptions): ReadConfig {
   const name = readPath(path)
-  const { from, last, onBadRow = 'skip', onProgress, fields, as, reuse, signal } = copyOptions(options, KEYS)
+  const own = copyOptions(options, KEYS)
+  const { from, last, maxRowBytes, onBadRow = 'skip', onProgress, fields, as, reuse } = own
   if (as !== undefined && as !== 'value') throw invalidValue('options.as', "must be 'value'", as)
   if (as !== undefined && fields !== undefined) throw invalidValue('options.as', 'goes without fields', as)
   if (typeof onBadRow !== 'function' && onBadRow !== 'skip' && onBadRow !== 'throw') {
@@ -140,18 +156,39 @@ function readReadConfig(path: unknown, options: AnyOptions): ReadConfig {
     throw invalidValue('options.reuse', 'is for rows as bytes, without fields and as', reuse)
   }
   const pointers = fields === undefined ? [''] : readFields(fields)
+  const plan = readPlan(own)
   return {
     path: name,
     from: readInteger('options.from', from, 0, Number.MAX_SAFE_INTEGER) ?? 0,
     last: readInteger('options.last', last, 0, Number.MAX_SAFE_INTEGER),
-    kind: fields === undefined ? (as ?? 'bytes') : 'fields',
+    longestRow: readLimit('options.maxRowBytes', maxRowBytes, 0),
+    kind: kindOf(own, plan),
     fields: pointers,
+    plan,
     reuses,
     build: compileRows(pointers),
     onBadRow,
     onProgress: readListener('options.onProgress', onProgress),
-    signal: readSignal(signal),
+    signal: readSignal(own.signal),
   }
+}
+
+/** Resolves the lifts. Returns undefined if nothing is lifted or dropped. */
+function readPlan({ as, lift, onMismatch, dropStringsOver }: AnyOptions): InputPlan<string> | undefined {
+  const options = { lift, onMismatch, dropStringsOver }
+  const entries = Object.entries(options).filter(([, value]) => value !== undefined)
+  for (const [name, value] of entries) {
+    if (as === undefined) throw invalidValue(`options.${name}`, "goes with as: 'value'", value)
+  }
+  if (entries.length === 0) return undefined
+  const plan = planParse(options)
+  const { pointers, longestString } = plan.config
+  return pointers.length === 0 && longestString === Infinity ? undefined : plan
+}
+
+function kindOf({ fields, as }: AnyOptions, plan: InputPlan<string> | undefined): ReadConfig['kind'] {
+  if (fields !== undefined) return 'fields'
+  return plan === undefined ? (as ?? 'bytes') : 'json'
 }
 
 function readFields(fields: unknown): string[] {
@@ -162,14 +199,16 @@ function readFields(fields: unknown): string[] {
   })
 }
 
-function open({ path, from, last, kind, fields }: ReadConfig): RowsReader {
+function open({ path, from, last, longestRow, kind, fields }: ReadConfig): RowsReader {
   const reader = new RowsReader(
     withoutPrototype({
       path,
       from,
       batchSize: BATCH_BYTES[kind],
+      longestRow,
+      isJson: kind === 'json',
       ...(last !== undefined && { last }),
-      ...(kind !== 'bytes' && { fields: [...fields] }),
+      ...((kind === 'fields' || kind === 'value') && { fields: [...fields] }),
     }),
   )
   const { wrongPointer } = reader
@@ -190,39 +229,45 @@ async function* batches(readConfig: () => ReadConfig): AsyncGenerator<readonly A
       if (text === '') return
       const batch = readBatch(text)
       // oxlint-disable-next-line no-await-in-loop -- the batch must be copied before the next one is read
-      const { rows, memories } = await rowsOf(batch, config, reader)
-      const [first] = batch.bad
-      const isOver = onBadRow === 'throw' && first !== undefined
-      // Good rows before the bad row are yielded first.
-      const good = isOver ? rows.filter(({ offset }) => offset < first.offset) : rows
-      if (typeof onBadRow === 'function') for (const bad of batch.bad) onBadRow(bad)
+      const { rows, memories, failure: rowFailure } = await rowsOf(batch, config, reader)
+      const failure = rowFailure ?? badRowFailure(batch, config)
+      // Good rows before the failure are yielded first.
+      const end = failure?.offset ?? Infinity
+      const good = failure === undefined ? rows : rows.filter(({ offset }) => offset < end)
+      const known = failure === undefined ? batch.bad : batch.bad.filter(({ offset }) => offset <= end)
+      if (typeof onBadRow === 'function') for (const bad of known) onBadRow(bad)
       counts.rows += good.length
-      counts.badRows += batch.bad.length
+      counts.badRows += known.length
       onProgress?.({ bytes: batch.at, total: batch.size, ...counts })
       try {
         if (good.length !== 0) yield good
       } finally {
         if (config.reuses) for (const memory of memories) releaseView(memory)
       }
-      if (isOver) throw corrupt(config.path, first)
+      if (failure !== undefined) throw failure.error
     }
   } finally {
     reader.close()
   }
 }
 
-function corrupt(path: string, { offset, cause }: BadRow): OffloopError {
+/** Returns the error of the first bad row, if bad rows are refused. */
+function badRowFailure({ bad: [first] }: RowBatch, { path, onBadRow }: ReadConfig): RowFailure | undefined {
+  if (onBadRow !== 'throw' || first === undefined) return undefined
+  const { offset, cause } = first
   const message = `the row at byte ${offset} is bad (${cause}): '${path}'`
-  return new OffloopError('ERR_OFFLOOP_CORRUPT', message, { path, offset })
+  return { offset, error: new OffloopError('ERR_OFFLOOP_CORRUPT', message, { path, offset }) }
 }
 
 /** Batch as `BatchWriter::finish` in `crates/jsonl/src/batch_writer.rs` writes it, read. */
 interface RowBatch {
   /**
    * Columns: offsets, lengths, then either the values of each field, or two columns for bytes: the index of the memory that a row
-   * is in, and where it begins there.
+   * is in, and where it begins there. JSON has one more: the bytes of the row there.
    */
   readonly columns: readonly (readonly unknown[])[]
+  /** Marks by the index of the row. */
+  readonly marks: ReadonlyMap<number, string>
   readonly bad: BadRow[]
   readonly sizes: number[]
   readonly at: number
@@ -240,8 +285,10 @@ function readBatch(text: string): RowBatch {
     number,
     number,
   ]
+  const markOf = new Map<number, string>()
   for (let index = 0; index < marks.length; index += 2) {
     const [row, mark] = [Number(marks[index]), String(marks[index + 1])]
+    markOf.set(row, mark)
     for (const values of columns.slice(FIELDS)) values[row] = numbered(values[row], mark)
   }
   for (let index = 0; index < absent.length; index += 2) {
@@ -254,38 +301,72 @@ function readBatch(text: string): RowBatch {
     const [offset, length, cause] = flaws.slice(index, index + 3) as [number, number, BadRowCause]
     bad.push({ offset, length, cause })
   }
-  return { columns, bad, sizes, at, size }
+  return { columns, marks: markOf, bad, sizes, at, size }
 }
 
 /** Index of the first column behind offsets and lengths. */
 const FIELDS = 2
 
-async function rowsOf(
-  { columns, sizes }: RowBatch,
-  config: ReadConfig,
-  reader: RowsReader,
-): Promise<{ readonly rows: readonly AnyRow[]; readonly memories: readonly Bytes[] }> {
-  const { kind, signal } = config
+interface BatchRows {
+  readonly rows: readonly AnyRow[]
+  /** Memories that the rows are in. */
+  readonly memories: readonly Bytes[]
+  /** Failure of a row; undefined if all were parsed. */
+  readonly failure: RowFailure | undefined
+}
+
+async function rowsOf(batch: RowBatch, config: ReadConfig, reader: RowsReader): Promise<BatchRows> {
+  const { kind, build, plan } = config
+  if (plan !== undefined) return await parsedRows(batch, { ...config, plan }, reader)
+  if (kind === 'bytes') return { ...(await copiedRows(batch, config, reader)), failure: undefined }
   // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- the addon writes numbers to these columns
-  const [offsets = [], lengths = []] = columns as readonly (readonly number[])[]
-  if (kind === 'bytes') {
-    const memories: Bytes[] = []
-    for (let index = 0; index < sizes.length; index += 1) addTo(memories, allocate(sizes[index] ?? 0))
-    unwrap(await run((stop) => copyRows(reader, memories, stop), { lane: 'files', signal, first: true }))
-    // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- the addon writes numbers to these columns
-    const [indexes = [], starts = []] = columns.slice(FIELDS) as readonly (readonly number[])[]
-    const rows = offsets.map((offset, row): RowWithBytes => {
-      const [length = 0, start = 0] = [lengths[row], starts[row]]
-      return { offset, length, bytes: partOf(memories[indexes[row] ?? 0] ?? allocate(0), start, start + length) }
-    })
-    return { rows, memories }
+  const [offsets = [], lengths = []] = batch.columns as readonly (readonly number[])[]
+  const values = batch.columns.slice(FIELDS)
+  if (kind === 'fields') return { rows: build(offsets, lengths, values), memories: [], failure: undefined }
+  const rows = offsets.map((offset, row) => ({ offset, length: lengths[row] ?? 0, value: values[0]?.[row] }))
+  return { rows, memories: [], failure: undefined }
+}
+
+async function copiedRows(
+  { columns, sizes }: RowBatch,
+  { signal }: ReadConfig,
+  reader: RowsReader,
+): Promise<{ readonly rows: readonly RowWithBytes[]; readonly memories: readonly Bytes[] }> {
+  const memories: Bytes[] = []
+  // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- the addon writes numbers to these columns
+  const numbers = columns as readonly (readonly number[])[]
+  const [offsets = [], lengths = [], indexes = [], starts = [], own = lengths] = numbers
+  if (offsets.length === 0) return { rows: [], memories }
+  for (let index = 0; index < sizes.length; index += 1) addTo(memories, allocate(sizes[index] ?? 0))
+  unwrap(await run((stop) => copyRows(reader, memories, stop), { lane: 'files', signal, first: true }))
+  const rows = offsets.map((offset, row): RowWithBytes => {
+    const start = starts[row] ?? 0
+    const bytes = partOf(memories[indexes[row] ?? 0] ?? allocate(0), start, start + (own[row] ?? 0))
+    return { offset, length: lengths[row] ?? 0, bytes }
+  })
+  return { rows, memories }
+}
+
+/** Parses the rows before the first that ends the iteration. Their bytes are given back. */
+async function parsedRows(
+  batch: RowBatch,
+  config: ReadConfig & { readonly plan: InputPlan<string> },
+  reader: RowsReader,
+): Promise<BatchRows> {
+  const { path, signal } = config
+  // The memory of a row is the reader's own, so it may be taken.
+  const plan = { ...config.plan, config: { ...config.plan.config, transfer: true, signal } }
+  const { rows, memories } = await copiedRows(batch, config, reader)
+  const end = badRowFailure(batch, config)?.offset ?? Infinity
+  const jsonRow = ({ offset, length, bytes }: RowWithBytes, index: number): JsonRow => {
+    return { offset, length, bytes, mark: batch.marks.get(index) }
   }
-  const values = columns.slice(FIELDS)
-  if (kind === 'value') {
-    const rows = offsets.map((offset, row) => ({ offset, length: lengths[row] ?? 0, value: values[0]?.[row] }))
-    return { rows, memories: [] }
+  try {
+    const before = rows.map(jsonRow).filter(({ offset }) => offset < end)
+    return { ...(await parseRows(before, plan, path)), memories: [] }
+  } finally {
+    for (const memory of memories) releaseView(memory)
   }
-  return { rows: config.build(offsets, lengths, values), memories: [] }
 }
 
 /** Compiles a function that makes rows from columns. With the keys in its code it takes a tenth of the time of a loop over keys. */
@@ -293,25 +374,4 @@ function compileRows(fields: readonly string[]): ReadConfig['build'] {
   const entries = fields.map((field, index) => `${stringifyJson(field)}: values[${index}][row]`)
   const row = `({ offset, length: lengths[row], fields: { ${entries.join(', ')} } })`
   return compile(['offsets', 'lengths', 'values'], `return offsets.map((offset, row) => ${row})`)
-}
-
-/** Replaces strings that begin with `mark` by the numbers behind it, at any depth. Returns the value. */
-function numbered(value: unknown, mark: string): unknown {
-  const root = { value }
-  const left: object[] = [root]
-  for (let container = left.pop(); container !== undefined; container = left.pop()) {
-    for (const key of keysOf(container)) {
-      const item: unknown = Reflect.get(container, key)
-      if (typeof item === 'object' && item !== null) left.push(item)
-      else if (typeof item === 'string' && item.startsWith(mark)) {
-        Object.defineProperty(container, key, {
-          value: Number(item.slice(mark.length)),
-          configurable: true,
-          enumerable: true,
-          writable: true,
-        })
-      }
-    }
-  }
-  return root.value
 }

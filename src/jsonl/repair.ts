@@ -45,7 +45,7 @@ export interface RepairOptions extends Cancellable {
   readonly onProgress?: ((done: { readonly bytes: number; readonly total: number }) => void) | undefined
 }
 
-export type BadRowCause = 'partial' | 'nul' | 'utf8' | 'garbage' | 'glued' | 'nonstandard'
+export type BadRowCause = 'partial' | 'nul' | 'utf8' | 'garbage' | 'glued' | 'nonstandard' | 'too-long'
 
 export interface BadRow {
   readonly offset: number

@@ -6,10 +6,23 @@
 
 import { checkBytes, checkSize } from '../runtime/bytes.ts'
 import { invalidType } from '../runtime/errors.ts'
-import { addTo, lengthOf, parseJson } from '../runtime/intrinsics.ts'
-import { check, errorOf, EventStream, InputBytes, isFailure } from '../runtime/native.ts'
-import { copyOptions, readLimit, tableOf, withoutPrototype } from '../runtime/options.ts'
-import { isStream, StreamReader } from '../runtime/stream.ts'
+import {
+  addTo,
+  bufferOf,
+  charCodeAt,
+  indexInString,
+  isArray,
+  isArrayBuffer,
+  isUtf8,
+  lengthOf,
+  parseJson,
+  sliceString,
+  stringIncludes,
+  toUtf8,
+} from '../runtime/intrinsics.ts'
+import { errorOf, EventStream, InputBytes, isFailure } from '../runtime/native.ts'
+import { copyOptions, deferError, readLimit, tableOf, withoutPrototype } from '../runtime/options.ts'
+import { isStream, StreamReader, type Chunk } from '../runtime/stream.ts'
 import { yieldToLoop } from '../runtime/yield.ts'
 import { EVENT_KEYS, type ParseOptions } from './config.ts'
 import { parseEvent, planParse, type InputPlan, type ParsedEvent } from './parse.ts'
@@ -38,14 +51,16 @@ export function parseEvents<T = unknown>(
 ): AsyncIterable<ServerEvent<T>> {
   return eventsOf<T>(options, (signal) => {
     if (!isStream(body)) throw invalidType('body', 'an async iterable of Uint8Arrays', body)
-    return new BodyChunks(body, signal)
+    return new StreamReader(body, signal)
   })
 }
 
 /** Chunks of a stream of events. */
 export interface EventChunks {
-  /** Returns the next chunk, as bytes or as what was gathered of it; undefined at the end. */
-  next(): Promise<Uint8Array | InputBytes | undefined>
+  /** Returns the next chunk: a Uint8Array, or what was gathered of it. */
+  next(): Promise<Chunk>
+  /** Whether the last chunk was read, which the reader notes. */
+  isAtEnd: boolean
   /** Ends the stream. A second call does nothing. */
   cancel(reason?: unknown): void
 }
@@ -56,21 +71,9 @@ export function eventsOf<T>(
   options: EventsOptions | undefined,
   open: (signal: AbortSignal | undefined) => EventChunks,
 ): AsyncIterable<ServerEvent<T>> {
-  const readPlan = attempt(() => readEventsPlan(options))
+  const readPlan = deferError(() => readEventsPlan(options))
   // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- the caller names the type of the data
   return { [Symbol.asyncIterator]: () => new EventIterator(readPlan, open) as AsyncIterator<ServerEvent<T>> }
-}
-
-/** Calls a function now. Returns a function that returns its result, or throws its error. */
-function attempt<T>(call: () => T): () => T {
-  try {
-    const result = call()
-    return () => result
-  } catch (error) {
-    return () => {
-      throw error
-    }
-  }
 }
 
 /** Resolved options of `parseEvents`. */
@@ -80,6 +83,16 @@ interface EventsPlan {
   readonly maxBytes: number
   readonly maxEventBytes: number
 }
+
+/** What the addon returns: see `EventStream.next`. */
+type Step = ReturnType<EventStream['next']>
+
+const DATA = 'data: '
+/** Character codes of the start of data, and of the end of a line. */
+const DATA_START = 100
+const LINE_FEED = 10
+/** Most bytes of a chunk of small events that is read without the addon. */
+const MOST_PLAIN = 32 * 1024
 
 const MAX_EVENT_BYTES = 64 * 1024 * 1024
 const NO_OPTIONS: EventsOptions = tableOf({})
@@ -92,24 +105,6 @@ function readEventsPlan(options: EventsOptions = NO_OPTIONS): EventsPlan {
     done,
     maxBytes: readLimit('options.maxBytes', maxBytes, 0),
     maxEventBytes: readLimit('options.maxEventBytes', maxEventBytes, 0),
-  }
-}
-
-/** Chunks of a stream that the caller gave. */
-class BodyChunks implements EventChunks {
-  readonly #reader: StreamReader
-
-  constructor(body: AsyncIterable<unknown>, signal: AbortSignal | undefined) {
-    this.#reader = new StreamReader(body, signal)
-  }
-
-  async next(): Promise<Uint8Array | undefined> {
-    const { done, value } = await this.#reader.next()
-    return done === true ? undefined : checkBytes('a chunk of body', value)
-  }
-
-  cancel(reason?: unknown): void {
-    this.#reader.cancel(reason)
   }
 }
 
@@ -138,7 +133,7 @@ class EventIterator implements AsyncIterator<ParsedEvent, undefined> {
     const event = this.#waiting === 0 ? this.#take() : undefined
     if (event !== undefined) return Promise.resolve({ done: false, value: event })
     this.#waiting += 1
-    const result = this.#readAfter(this.#last)
+    const result = this.#waiting === 1 ? this.#read() : this.#readAfter(this.#last)
     this.#last = result
     return result
   }
@@ -161,23 +156,18 @@ class EventIterator implements AsyncIterator<ParsedEvent, undefined> {
     } catch {
       // The error of the stream: the caller of that `next` has it.
     }
-    try {
-      return await this.#read()
-    } finally {
-      this.#waiting -= 1
-    }
+    return await this.#read()
   }
 
   async #read(): Promise<IteratorResult<ParsedEvent, undefined>> {
-    if (this.#isOver) return OVER
     try {
+      if (this.#isOver) return OVER
       this.#source ??= this.#open()
-      const source = this.#source
       for (;;) {
         const event = this.#take()
         if (event !== undefined) return { done: false, value: event }
         // oxlint-disable-next-line no-await-in-loop -- events come one after the other
-        const events = await source.next()
+        const events = await this.#source.next()
         // The caller may have left meanwhile.
         if (events === undefined || this.#isOver) break
         this.#ready = events
@@ -188,6 +178,8 @@ class EventIterator implements AsyncIterator<ParsedEvent, undefined> {
     } catch (error) {
       this.#end(error)
       throw error
+    } finally {
+      this.#waiting -= 1
     }
   }
 
@@ -204,6 +196,12 @@ class EventSource {
   readonly #chunks: EventChunks
   readonly #stream: EventStream
   #received = 0
+  /** Whether the next event needs another chunk. */
+  #needsChunk = true
+  /** Whether the next event begins with the next chunk, and has `#id` if it names none. */
+  #isClean = true
+  /** Bytes that the addon was not given. */
+  #skipped = 0
   /** Name and id of the last event of a run. */
   #name = ''
   #id = ''
@@ -224,41 +222,98 @@ class EventSource {
 
   /** Returns the next events, one at least; undefined at the end. */
   async next(): Promise<readonly ParsedEvent[] | undefined> {
-    const { parse } = this.#plan
-    const { signal } = parse.config
+    const { signal } = this.#plan.parse.config
     for (;;) {
       signal?.throwIfAborted()
-      const step = this.#stream.next()
+      let step: Step | readonly ParsedEvent[]
+      if (this.#needsChunk) {
+        // oxlint-disable-next-line no-await-in-loop -- a stream gives one chunk after the other
+        const { done, value } = await this.#chunks.next()
+        if (done === true) return this.#endChunks()
+        step = this.#push(value)
+        const turn = yieldToLoop()
+        // oxlint-disable-next-line no-await-in-loop -- the chunks that have arrived may be many
+        if (turn !== undefined) await turn
+      } else step = this.#stream.next()
+      if (typeof step === 'object' && isArray(step)) return step
+      this.#needsChunk = step === null
+      this.#isClean = false
       if (typeof step === 'string') return this.#readRun(step)
       if (step === true) return undefined
-      if (step instanceof InputBytes) {
-        // oxlint-disable-next-line no-await-in-loop -- events come one after the other
-        const event = await parseEvent(step, parse)
-        if (event === undefined) return undefined
-        if (event !== null) return [event]
-      } else if (isFailure(step)) throw errorOf(step)
-      // oxlint-disable-next-line no-await-in-loop -- a stream gives one chunk after the other
-      else if (!(await this.#readChunk())) return undefined
+      if (isFailure(step)) throw errorOf(step)
+      if (!(step instanceof InputBytes)) continue
+      // oxlint-disable-next-line no-await-in-loop -- events come one after the other
+      const event = await parseEvent(step, this.#plan.parse)
+      if (event === undefined) return undefined
+      if (event !== null) return [event]
     }
   }
 
-  /** Reads the next chunk. Returns false at the end of the stream. */
-  async #readChunk(): Promise<boolean> {
-    const chunk = await this.#chunks.next()
-    if (chunk === undefined) return false
-    const isGathered = chunk instanceof InputBytes
-    this.#received += isGathered ? chunk.length : lengthOf(chunk)
+  #endChunks(): undefined {
+    this.#chunks.isAtEnd = true
+  }
+
+  #push(chunk: unknown): Step | readonly ParsedEvent[] {
+    if (chunk instanceof InputBytes) {
+      this.#count(chunk.length)
+      return this.#stream.pushAll(chunk)
+    }
+    const bytes = checkBytes('a chunk of body', chunk)
+    this.#count(lengthOf(bytes))
+    const events = this.#isClean ? this.#readPlain(bytes) : undefined
+    if (events !== undefined) {
+      this.#skipped += lengthOf(bytes)
+      return events
+    }
+    const step = this.#stream.push(bytes, this.#skipped)
+    this.#skipped = 0
+    return step
+  }
+
+  /**
+   * Reads a chunk of whole events of one line of data each, which is how most servers send small ones. A call of the addon
+   * takes longer. Returns undefined for other chunks, and for data that is not JSON: the addon finds the place.
+   */
+  #readPlain(bytes: Uint8Array): ParsedEvent[] | undefined {
+    const { parse, done, maxEventBytes } = this.#plan
+    const { pointers, longestString } = parse.config
+    const length = lengthOf(bytes)
+    const isPlain = bytes[0] === DATA_START && bytes[length - 1] === LINE_FEED && bytes[length - 2] === LINE_FEED
+    if (!isPlain || MOST_PLAIN < length || maxEventBytes < length || !isArrayBuffer(bufferOf(bytes))) return undefined
+    if (pointers.length !== 0 || longestString !== Infinity || !isUtf8(bytes)) return undefined
+    const text = toUtf8(bytes)
+    if (stringIncludes(text, '\r')) return undefined
+    let events: ParsedEvent[] | undefined
+    for (let at = 0; at < text.length;) {
+      const end = indexInString(text, '\n', at)
+      const data = sliceString(text, at + DATA.length, end)
+      const isWhole = sliceString(text, at, at + DATA.length) === DATA && charCodeAt(text, end + 1) === LINE_FEED
+      if (!isWhole || data === done) return undefined
+      try {
+        const event = { event: 'message', id: this.#id, data: parseJson(data) }
+        // Most chunks have one.
+        if (events === undefined) events = [event]
+        else addTo(events, event)
+      } catch {
+        // SyntaxError: the data is not JSON.
+        return undefined
+      }
+      at = end + 2
+    }
+    return events
+  }
+
+  #count(size: number): void {
+    this.#received += size
     checkSize('body', this.#received, this.#plan.maxBytes)
-    check(isGathered ? this.#stream.pushAll(chunk) : this.#stream.push(chunk))
-    await yieldToLoop()
-    return true
   }
 
   /** Reads the JSON of small events: see `EventRun` in `crates/body/src/events.rs`. */
   #readRun(json: string): ParsedEvent[] {
     // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- the addon wrote it
-    const [data, heads] = parseJson(json) as readonly [unknown[], (number | string)[]]
-    const events: ParsedEvent[] = []
+    const [data, heads, end] = parseJson(json) as readonly [unknown[], (number | string)[], number]
+    this.#needsChunk = end !== 0
+    this.#isClean = end === 2
     let head = 0
     for (let index = 0; index < data.length; index += 1) {
       if (heads[head] === index) {
@@ -266,8 +321,9 @@ class EventSource {
         this.#id = String(heads[head + 2])
         head += 3
       }
-      addTo(events, { event: this.#name, id: this.#id, data: data[index] })
+      data[index] = { event: this.#name, id: this.#id, data: data[index] }
     }
-    return events
+    // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- each element was replaced
+    return data as ParsedEvent[]
   }
 }

@@ -13,6 +13,8 @@ export interface LiftPattern {
   readonly segments: readonly string[]
   /** Type of the numbers to lift; undefined for base64. */
   readonly element: ElementType | undefined
+  /** Values that do not fit stay. */
+  readonly isOptional?: boolean
 }
 
 /** Every pattern is compared with all others, so the addon is faster with more of them. */
@@ -74,7 +76,7 @@ function liftKey(container: object, key: string, pattern: LiftPattern, depth: nu
   // An earlier pointer lifted the value.
   if (value === null || isView(value)) return true
   const lifted = liftedOf(value, pattern.element)
-  if (lifted === undefined) return false
+  if (lifted === undefined) return pattern.isOptional === true
   parts[key] = lifted
   return true
 }

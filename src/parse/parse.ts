@@ -163,6 +163,15 @@ export async function parseEvent(source: InputBytes, plan: InputPlan<string>): P
   return { event: liftPlan.name, id: liftPlan.id, data }
 }
 
+/** Parses bytes with options that were resolved before. With `transfer`, large bytes are taken. */
+export async function parsePlanned(bytes: Bytes, plan: InputPlan<string>): Promise<unknown> {
+  const { config } = plan
+  const isSmall = lengthOf(bytes) <= AT_ONCE
+  const small = isSmall ? parseSmall(bytes, { ...config, transfer: false }) : undefined
+  if (small !== undefined) return small
+  return join(await takeApartFrom(gatherBytes(bytes, config.transfer && !isSmall), plan, isSmall))
+}
+
 async function takeInputApart<R>(
   source: InputBytes,
   { config, lifts, form }: InputPlan<R>,

@@ -68,7 +68,7 @@ const isRawJSON: unknown = Reflect.get(JSON, 'isRawJSON')
 const { ArrayBuffer: Memory, Uint8Array: View } = globalThis
 const { getOwnPropertyDescriptor, getPrototypeOf } = Reflect
 const { exec } = RegExp.prototype
-const { charCodeAt: codeAt, includes, repeat, slice } = String.prototype
+const { charCodeAt: codeAt, includes, indexOf: indexIn, repeat, slice } = String.prototype
 const { fill, keys, set } = Uint8Array.prototype
 const { forEach } = Map.prototype
 const bufferPrototype = Buffer.prototype
@@ -292,6 +292,10 @@ export function charCodeAt(text: string, index: number): number {
 
 export function stringIncludes(text: string, part: string): boolean {
   return apply(includes, text, [part])
+}
+
+export function indexInString(text: string, part: string, start: number): number {
+  return apply(indexIn, text, [part, start])
 }
 
 export function repeatString(text: string, count: number): string {

@@ -130,3 +130,15 @@ function isMethod(target: object, name: string): boolean {
 export function isNothing(value: unknown): value is null | undefined {
   return value === undefined || value === null
 }
+
+/** Calls a function now. Returns a function that returns its result, or throws its error: for calls that never throw. */
+export function deferError<T>(call: () => T): () => T {
+  try {
+    const result = call()
+    return () => result
+  } catch (error) {
+    return () => {
+      throw error
+    }
+  }
+}

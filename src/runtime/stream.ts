@@ -29,7 +29,8 @@ export async function readStream(
     for (;;) {
       // oxlint-disable-next-line no-await-in-loop -- a stream gives one chunk after the other
       const { done, value } = await reader.next()
-      if (done === true) return
+      reader.isAtEnd = done === true
+      if (reader.isAtEnd) return
       const taken = take(value)
       // oxlint-disable-next-line no-await-in-loop -- a stream gives one chunk after the other
       if (taken !== undefined) await reader.wait(taken)
@@ -46,7 +47,8 @@ export async function readStream(
 export class StreamReader {
   readonly #reader: ChunkReader
   readonly #abortable: Abortable | undefined
-  #isAtEnd = false
+  /** Whether the last chunk was read, which the caller notes: then nothing is cancelled. */
+  isAtEnd = false
   #isOver = false
 
   constructor(stream: AsyncIterable<unknown>, signal: AbortSignal | undefined) {
@@ -54,10 +56,8 @@ export class StreamReader {
     this.#abortable = signal === undefined ? undefined : new Abortable(signal)
   }
 
-  async next(): Promise<Chunk> {
-    const chunk = await this.wait(this.#reader.next())
-    this.#isAtEnd = chunk.done === true
-    return chunk
+  next(): Promise<Chunk> {
+    return this.wait(this.#reader.next())
   }
 
   /** Waits until the signal aborts. */
@@ -69,7 +69,7 @@ export class StreamReader {
   cancel(reason?: unknown): void {
     if (this.#isOver) return
     this.#isOver = true
-    if (!this.#isAtEnd) ignoreFailure(() => this.#reader.cancel(reason))
+    if (!this.isAtEnd) ignoreFailure(() => this.#reader.cancel(reason))
     this.#abortable?.forget()
     ignoreFailure(() => this.#reader.release())
   }
@@ -117,7 +117,8 @@ async function readNode(
   }
 }
 
-interface Chunk {
+/** A chunk of a stream, or its end. */
+export interface Chunk {
   readonly done?: boolean | undefined
   readonly value?: unknown
 }

@@ -4,13 +4,14 @@
 //! Small events without values to lift leave together, as JSON. An event that is large, or has values to lift, leaves as
 //! bytes, and is taken apart like a body.
 
+use std::convert::Infallible;
 use std::error::Error;
 use std::fmt::{self, Write};
 use std::mem;
 use std::ops::Range;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use offloop_grammar::CheckError;
+use offloop_grammar::{CheckError, check};
 use offloop_memory::{Chunk, Gathered, OutOfMemory, Recycler, TakenMemory};
 
 use crate::error::BodyError;
@@ -90,13 +91,14 @@ pub struct RawEvent {
 }
 
 /// The id of the last event that had one.
-type SharedId = Arc<Mutex<String>>;
+type SharedId = Arc<Mutex<Arc<str>>>;
 
 /// The fields of an event, but for its data.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EventHead {
-    name: String,
-    id: String,
+    /// Absent for the name `message`.
+    name: Option<String>,
+    id: Arc<str>,
     /// The offset of its data in the stream.
     offset: usize,
     /// Whether carriage returns stand between the lines of its data.
@@ -121,16 +123,16 @@ impl RawEvent {
         let fields = read_fields(raw, self.offset == 0);
         let mut last_id = self.last_id.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(id) = fields.id {
-            *last_id = id;
+            *last_id = id.into();
         }
         let Some(range) = fields.data else { return OpenedEvent::Nothing };
         let data = raw.get(range.clone()).unwrap_or_default();
         if self.done.as_ref().is_some_and(|done| lines(data).eq(done.iter())) {
             return OpenedEvent::Done;
         }
-        let name = if fields.name.is_empty() { UNNAMED.to_owned() } else { fields.name };
         let offset = self.offset + range.start;
-        let head = EventHead { name, id: last_id.clone(), offset, has_gaps: fields.has_gaps };
+        let id = Arc::clone(&last_id);
+        let head = EventHead { name: fields.name, id, offset, has_gaps: fields.has_gaps };
         OpenedEvent::Event(head, range)
     }
 }
@@ -144,12 +146,17 @@ impl EventHead {
     /// Returns the description of a plan with the name and the id of the event behind it.
     fn describe(&self, description: &str) -> String {
         let mut json = description.strip_suffix(']').unwrap_or(description).to_owned();
-        for text in [&self.name, &self.id] {
-            json.push(',');
-            push_string(&mut json, text);
-        }
+        self.push_to(&mut json);
         json.push(']');
         json
+    }
+
+    /// Writes the name and the id behind a comma each.
+    fn push_to(&self, json: &mut String) {
+        for text in [self.name.as_deref().unwrap_or(UNNAMED), &self.id] {
+            json.push(',');
+            push_string(json, text);
+        }
     }
 }
 
@@ -247,7 +254,7 @@ impl<T: TakenMemory> EventReader<T> {
             large: None,
             unframed: 0,
             offset: 0,
-            last_id: SharedId::default(),
+            last_id: Arc::new(Mutex::new(Arc::from(""))),
             run: EventRun::default(),
             next: None,
         }
@@ -290,16 +297,31 @@ impl<T: TakenMemory> EventReader<T> {
         }
         while self.run.data.len() < MOST_RUN {
             let step = match self.frame(recycler) {
-                Ok(Framed::Nothing) => break,
+                Ok(Framed::Nothing) => {
+                    let end = if self.is_clean() { RunEnd::Clean } else { RunEnd::Chunk };
+                    return self.run.finish(end).map(EventStep::Run);
+                }
                 Ok(Framed::Small) => continue,
                 Ok(Framed::Step(step)) => step,
                 Err(error) => EventStep::Failed(error),
             };
-            let Some(run) = self.run.finish() else { return Some(step) };
+            let Some(run) = self.run.finish(RunEnd::More) else { return Some(step) };
             self.next = Some(step);
             return Some(EventStep::Run(run));
         }
-        self.run.finish().map(EventStep::Run)
+        self.run.finish(RunEnd::More).map(EventStep::Run)
+    }
+
+    /// Leaves `size` bytes out, which the caller has read. The stream must be clean: see [`RunEnd`].
+    pub fn skip(&mut self, size: usize) {
+        self.offset += size;
+    }
+
+    /// Returns whether no event has begun, and the caller knows the id of the next one.
+    fn is_clean(&self) -> bool {
+        let last_id = self.last_id.lock().unwrap_or_else(PoisonError::into_inner);
+        let is_known = self.run.last.as_ref().is_some_and(|(_, id)| *id == *last_id);
+        is_known && self.large.is_none() && self.start == self.small.len()
     }
 
     /// Reads the next event.
@@ -337,18 +359,14 @@ impl<T: TakenMemory> EventReader<T> {
             OpenedEvent::Event(head, range) => (head, range),
         };
         let data = raw.get(range).unwrap_or_default();
-        let findings =
-            scan(data, self.config.search(), || Ok(())).map_err(|error| match error {
-                ScanError::Json(CheckError { offset }) => {
-                    EventError::Json(CheckError { offset: head.offset + offset })
-                }
-                ScanError::Stopped(error) => error,
-            })?;
-        if findings.matches.is_empty() && findings.long_strings.is_empty() {
-            self.run.push(head, data);
-            return Ok(Framed::Small);
+        let has_lifts = has_lifts(data, &self.config).map_err(|CheckError { offset }| {
+            EventError::Json(CheckError { offset: head.offset + offset })
+        })?;
+        if has_lifts {
+            return step_of(data, EventBytes::Data(head), recycler);
         }
-        step_of(data, EventBytes::Data(head), recycler)
+        self.run.push(head, data);
+        Ok(Framed::Small)
     }
 
     fn frame_large(&mut self, mut large: Gathered<T>) -> Result<Framed<T>, EventError> {
@@ -382,6 +400,18 @@ impl<T: TakenMemory> EventReader<T> {
     }
 }
 
+/// Returns whether JSON has values to lift or to drop.
+fn has_lifts(json: &[u8], config: &LiftConfig) -> Result<bool, CheckError> {
+    if config.finds_nothing() {
+        return check(json).map(|()| false);
+    }
+    match scan(json, config.search(), || Ok::<(), Infallible>(())) {
+        Ok(found) => Ok(!found.matches.is_empty() || !found.long_strings.is_empty()),
+        Err(ScanError::Json(error)) => Err(error),
+        Err(ScanError::Stopped(never)) => match never {},
+    }
+}
+
 /// The outcome of one step of framing.
 enum Framed<T> {
     /// No event ends in the bytes that are there.
@@ -401,34 +431,45 @@ fn step_of<T: TakenMemory>(
     Ok(Framed::Step(EventStep::Event(gathered, event)))
 }
 
-/// Small events that follow each other, as JSON: `[data, heads]`.
+/// Small events that follow each other, as JSON: `[data, heads, end]`.
 ///
 /// `data` holds the data of each event. `heads` holds three items for each event whose name or id differs from those of
 /// the event before, in this run or an earlier one: its index, name and id. Before the first event they are empty.
+/// `end` is the number of a [`RunEnd`].
 ///
 /// ```json
-/// [[{"delta": "a"}, {"delta": "b"}], [0, "message", ""]]
+/// [[{"delta": "a"}, {"delta": "b"}], [0, "message", ""], 1]
 /// ```
 #[derive(Default)]
 pub struct EventRun {
     data: Vec<u8>,
     heads: String,
     len: usize,
-    /// The name and the id of the last event.
-    last: (String, String),
+    /// The name and the id of the last event; absent before the first.
+    last: Option<(Option<String>, Arc<str>)>,
+}
+
+/// How a run ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RunEnd {
+    /// 0: the next event may be there.
+    More,
+    /// 1: the next event needs another chunk.
+    Chunk,
+    /// 2: the next event needs another chunk and begins with it. Without an id it has that of the run's last event.
+    Clean,
 }
 
 impl EventRun {
-    fn push(&mut self, EventHead { name, id, .. }: EventHead, data: &[u8]) {
-        if self.last.0 != name || self.last.1 != id {
+    fn push(&mut self, head: EventHead, data: &[u8]) {
+        let is_same =
+            self.last.as_ref().is_some_and(|(name, id)| *name == head.name && *id == head.id);
+        if !is_same {
             let comma = if self.heads.is_empty() { "" } else { "," };
-            self.heads.push_str(comma);
-            self.heads.push_str(&self.len.to_string());
-            for text in [&name, &id] {
-                self.heads.push(',');
-                push_string(&mut self.heads, text);
-            }
-            self.last = (name, id);
+            // Writing to a String cannot fail.
+            let _ = write!(self.heads, "{comma}{}", self.len);
+            head.push_to(&mut self.heads);
+            self.last = Some((head.name, head.id));
         }
         self.data.extend_from_slice(if self.len == 0 { b"[[" } else { b"," });
         self.data.extend_from_slice(data);
@@ -436,14 +477,18 @@ impl EventRun {
     }
 
     /// Returns the events and begins the next run; `None` if there are no events.
-    fn finish(&mut self) -> Option<String> {
+    fn finish(&mut self, end: RunEnd) -> Option<String> {
         if mem::take(&mut self.len) == 0 {
             return None;
         }
         let mut json = mem::take(&mut self.data);
         json.extend_from_slice(b"],[");
         json.extend_from_slice(mem::take(&mut self.heads).as_bytes());
-        json.extend_from_slice(b"]]");
+        json.extend_from_slice(match end {
+            RunEnd::More => b"],0]",
+            RunEnd::Chunk => b"],1]",
+            RunEnd::Clean => b"],2]",
+        });
         // The scan has seen that the data is UTF-8.
         String::from_utf8(json).ok()
     }

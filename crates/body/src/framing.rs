@@ -50,7 +50,8 @@ impl EventFraming {
 /// The fields of one event.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct EventFields {
-    pub(crate) name: String,
+    /// Absent if it is empty.
+    pub(crate) name: Option<String>,
     pub(crate) id: Option<String>,
     /// The lines of data, and the gaps between them.
     pub(crate) data: Option<Range<usize>>,
@@ -85,7 +86,7 @@ pub(crate) fn read_fields(raw: &mut [u8], is_first: bool) -> EventFields {
                     }
                 });
             }
-            b"event" => fields.name = text_of(line, value),
+            b"event" => fields.name = Some(text_of(line, value)).filter(|name| !name.is_empty()),
             b"id" if memchr(0, line).is_none() => fields.id = Some(text_of(line, value)),
             _ => {}
         }
@@ -183,7 +184,7 @@ mod tests {
             "event: a\nid: 1\nevent:b\nid\nid: \0\nretry: 5\ndata: x\nnothing\n: data: y\n\n",
         );
         let expected = EventFields {
-            name: "b".into(),
+            name: Some("b".into()),
             id: Some(String::new()),
             data: Some(47..48),
             has_gaps: false,

@@ -24,7 +24,7 @@ mod text;
 pub use error::{BodyError, LiftCause, LiftError, RestTooLong};
 pub use events::{
     EventBytes, EventError, EventHead, EventReader, EventRules, EventRun, EventStep, PlanSource,
-    PlannedText, RawEvent,
+    PlannedText, RawEvent, RunEnd,
 };
 pub use fill::{FillTarget, FilledBody};
 pub use lift::{LiftConfig, LiftKind, RestRules};

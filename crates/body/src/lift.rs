@@ -105,6 +105,11 @@ impl LiftConfig {
         self.kinds.get(pattern).copied()
     }
 
+    /// Returns whether a scan finds nothing in any text.
+    pub(crate) fn finds_nothing(&self) -> bool {
+        self.kinds.is_empty() && self.rules.longest_string == usize::MAX
+    }
+
     /// Returns what a scan searches for.
     pub(crate) fn search(&self) -> Search<'_> {
         Search {

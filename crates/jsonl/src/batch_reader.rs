@@ -9,7 +9,7 @@ use crate::batch_writer::{BatchWriter, RowCopy, RowSelection};
 use crate::batches::RowBatches;
 use crate::census::Census;
 use crate::file::{FileError, open_to_read};
-use crate::last::last;
+use crate::last::{LastSettings, last};
 use crate::progress::{ExamineError, Interrupt, PollFn};
 
 /// Bytes of values after which a batch ends. JavaScript parses them at once, so larger texts would block the event loop.
@@ -28,6 +28,8 @@ pub struct ReadSettings {
     pub from: u64,
     /// Read only this many rows from the end.
     pub last: Option<usize>,
+    /// Most bytes of a row. Longer rows are bad.
+    pub longest_row: u64,
     /// Bytes of the file that a batch of fields covers.
     pub batch_size: u64,
     /// UTF-16 units that a JavaScript string can hold.
@@ -85,9 +87,9 @@ impl BatchReader {
     ) -> Result<(), Interrupt> {
         let copies = std::mem::take(&mut self.copies);
         let Some((_, rows)) = &self.open else { return Ok(()) };
-        for RowCopy { memory, start, from } in copies {
+        for RowCopy { memory, start, source } in copies {
             poll()?;
-            let bytes = rows.memory().get(from).unwrap_or_default();
+            let bytes = source.bytes(rows.memory());
             let memory = memories.get_mut(memory).map(|memory| &mut **memory).unwrap_or_default();
             if let Some(target) = memory.get_mut(start..start + bytes.len()) {
                 target.copy_from_slice(bytes);
@@ -110,12 +112,14 @@ fn open(
 ) -> Result<(File, RowBatches), BatchReadError> {
     let (file, size) = open_to_read(path)?;
     let block = usize::try_from(settings.batch_size).unwrap_or(usize::MAX).min(LARGEST_BLOCK);
+    let longest = settings.longest_row;
     let Some(count) = settings.last else {
-        return Ok((file, RowBatches::new(settings.from, size, block)));
+        return Ok((file, RowBatches::new(settings.from, size, block).bounded(longest)));
     };
-    let (start, skipped) = last(&file, settings.from, size, count, LAST_BLOCK, checking(poll))
+    let wanted = LastSettings { count, from: settings.from, longest, block: LAST_BLOCK };
+    let (start, skipped) = last(&file, size, wanted, checking(poll))
         .map_err(|error| BatchReadError::new(error, path))?;
-    Ok((file, RowBatches::new(start, size, block).skipping(skipped)))
+    Ok((file, RowBatches::new(start, size, block).bounded(longest).skipping(skipped)))
 }
 
 /// Reads blocks until the batch is large enough. Returns false at the end of the file.

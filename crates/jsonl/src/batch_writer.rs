@@ -19,6 +19,8 @@ pub enum RowSelection {
     Fields(Fields),
     /// All bytes. A row of at least `own` bytes gets memory of its own; shorter rows share one memory.
     Bytes { own: usize },
+    /// Like [`Self::Bytes`], but as JSON: rows that `JSON.parse` refuses are rewritten (see [`standard_polled`]).
+    Json { own: usize },
 }
 
 /// Visitor that collects the rows of a batch in columns, since lists of numbers are parsed fastest.
@@ -40,15 +42,43 @@ pub struct BatchWriter<'a> {
     places: Vec<RowCopy>,
 }
 
-/// Copy of a row's bytes from the batch to the memory that JavaScript allocates.
+/// Copy of a row's bytes to the memory that JavaScript allocates.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RowCopy {
     /// Index of the target memory.
     pub memory: usize,
     /// Start of the row in the target memory.
     pub start: usize,
+    pub source: RowSource,
+}
+
+/// Bytes to copy.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum RowSource {
     /// Range in the memory of the batch.
-    pub from: Range<usize>,
+    Batch(Range<usize>),
+    /// JSON that the row was rewritten as.
+    Json(Vec<u8>),
+}
+
+impl RowSource {
+    fn of(row: &RowSlice<'_>) -> Self {
+        Self::Batch(row.start..row.start + row.bytes.len())
+    }
+
+    fn len(&self) -> usize {
+        match self {
+            Self::Batch(range) => range.len(),
+            Self::Json(json) => json.len(),
+        }
+    }
+
+    pub(crate) fn bytes<'a>(&'a self, batch: &'a [u8]) -> &'a [u8] {
+        match self {
+            Self::Batch(range) => batch.get(range.clone()).unwrap_or_default(),
+            Self::Json(json) => json,
+        }
+    }
 }
 
 impl<'a> BatchWriter<'a> {
@@ -58,6 +88,7 @@ impl<'a> BatchWriter<'a> {
         let columns = match wanted {
             RowSelection::Fields(fields) => 2 + fields.len(),
             RowSelection::Bytes { .. } => 4,
+            RowSelection::Json { .. } => 5,
         };
         Self {
             wanted,
@@ -82,7 +113,7 @@ impl<'a> BatchWriter<'a> {
     ///
     /// | item of the text | content |
     /// |---|---|
-    /// | columns | offsets; lengths; then the values of each field, or for bytes: memories and starts |
+    /// | columns | offsets; lengths; then the values of each field, or for bytes: memories and starts; then for JSON: sizes |
     /// | absent | row, field, row, field, … |
     /// | marks | row, mark, row, mark, … |
     /// | bad | offset, length, cause, … |
@@ -131,8 +162,13 @@ impl<'a> BatchWriter<'a> {
         }
     }
 
-    fn bytes(&mut self, row: &RowSlice<'_>, own: usize) {
-        let len = row.bytes.len();
+    fn mark(&mut self, mark: &str) {
+        self.marks.number(self.rows as u64 - 1);
+        self.marks.text(mark);
+    }
+
+    fn bytes(&mut self, source: RowSource, own: usize) {
+        let len = source.len();
         let (memory, start) = if len < own {
             let shared = self.sizes.first_mut();
             (0, shared.map_or(0, |size| std::mem::replace(size, *size + len)))
@@ -140,11 +176,10 @@ impl<'a> BatchWriter<'a> {
             self.sizes.push(len);
             (self.sizes.len() - 1, 0)
         };
-        if let [_, _, memories, starts] = &mut *self.columns {
-            memories.number(memory as u64);
-            starts.number(start as u64);
+        for (column, number) in self.columns.iter_mut().skip(2).zip([memory, start, len]) {
+            column.number(number as u64);
         }
-        self.places.push(RowCopy { memory, start, from: row.start..row.start + len });
+        self.places.push(RowCopy { memory, start, source });
     }
 }
 
@@ -159,12 +194,12 @@ impl BatchWriter<'_> {
                 self.begin(row);
                 self.values(row.bytes, &found);
             }
-            RowSelection::Bytes { own } => {
+            RowSelection::Bytes { own } | RowSelection::Json { own } => {
                 if !is_json(row.bytes, self.poll)? {
                     return Ok(false);
                 }
                 self.begin(row);
-                self.bytes(row, *own);
+                self.bytes(RowSource::of(row), *own);
             }
         }
         Ok(true)
@@ -177,12 +212,17 @@ impl BatchWriter<'_> {
                 let found = pick_polled(&json, fields, self.poll)?.unwrap_or_default();
                 self.begin(row);
                 self.values(&json, &found);
-                self.marks.number(self.rows as u64 - 1);
-                self.marks.text(&mark);
+                self.mark(&mark);
+            }
+            RowSelection::Json { own } => {
+                let (json, mark) = standard_polled(row.bytes, self.poll)?;
+                self.begin(row);
+                self.bytes(RowSource::Json(json), *own);
+                self.mark(&mark);
             }
             RowSelection::Bytes { own } => {
                 self.begin(row);
-                self.bytes(row, *own);
+                self.bytes(RowSource::of(row), *own);
             }
         }
         Ok(())

@@ -44,16 +44,45 @@ pub struct RowBatches {
     /// Size of the file when it was opened, or the smaller size found since.
     end: u64,
     block: usize,
+    /// Most bytes of a row, without its "\n".
+    longest: u64,
+    /// Offset of the row that is being skipped because it is longer. No byte of it is in the memory.
+    long_row: Option<u64>,
     /// Number of good records still to skip.
     skipped: usize,
+}
+
+/// Content of the memory behind a read.
+enum FilledMemory {
+    /// This many bytes are whole rows.
+    Rows(usize),
+    /// All bytes belong to one row, which is too long.
+    LongRow,
+    /// The file has no more bytes.
+    Nothing,
 }
 
 impl RowBatches {
     /// Starts at `start`, which is 0 or the end of a row. The file has `size` bytes; a batch covers about `block` of them.
     #[must_use]
     pub fn new(start: u64, size: u64, block: usize) -> Self {
-        let (at, end) = (start.min(size), size);
-        Self { at, filled: 0, used: 0, memory: Vec::new(), end, block: block.max(1), skipped: 0 }
+        Self {
+            at: start.min(size),
+            filled: 0,
+            used: 0,
+            memory: Vec::new(),
+            end: size,
+            block: block.max(1),
+            longest: u64::MAX,
+            long_row: None,
+            skipped: 0,
+        }
+    }
+
+    /// Makes rows of more than `longest` bytes bad, whatever is in them. The memory does not grow for them.
+    #[must_use]
+    pub fn bounded(self, longest: u64) -> Self {
+        Self { longest, ..self }
     }
 
     /// Skips the first `records` good records.
@@ -80,8 +109,9 @@ impl RowBatches {
         &self.memory
     }
 
-    /// Passes the next rows to `visitor`, at least one. Returns false at the end of the file. `poll` is called every few hundred
-    /// microseconds.
+    /// Passes the next rows to `visitor`. Returns false at the end of the file. `poll` is called every few hundred microseconds.
+    ///
+    /// A batch has at least one row, unless it is in a row that is too long: a batch skips at most 16 MiB.
     ///
     /// # Errors
     /// Errors of reading and of `poll`.
@@ -91,7 +121,18 @@ impl RowBatches {
         visitor: &mut impl RowVisitor,
         mut poll: impl FnMut() -> Result<(), E>,
     ) -> Result<bool, E> {
-        let Some(len) = self.fill(source, &mut poll)? else { return Ok(false) };
+        self.discard();
+        if self.long_row.is_some() {
+            return self.skip(source, visitor, &mut poll).map(|()| true);
+        }
+        let len = match self.fill(source, &mut poll)? {
+            FilledMemory::Rows(len) => len,
+            FilledMemory::Nothing => return Ok(false),
+            FilledMemory::LongRow => {
+                self.begin_long_row();
+                return self.skip(source, visitor, &mut poll).map(|()| true);
+            }
+        };
         let is_last = self.at + self.filled as u64 == self.end && len == self.filled;
         let memory = std::mem::take(&mut self.memory);
         let batch = memory.get(..len).unwrap_or_default();
@@ -108,7 +149,7 @@ impl RowBatches {
         visitor: &mut impl RowVisitor,
         poll: &mut impl FnMut() -> Result<(), E>,
     ) -> Result<(), E> {
-        let mut start = if self.at == 0 && batch.starts_with(BOM) { BOM.len() } else { 0 };
+        let mut start = self.bom_len(batch);
         let mut polled = 0;
         while let Some(rest) = batch.get(start..).filter(|rest| !rest.is_empty()) {
             let len = memchr(b'\n', rest);
@@ -135,6 +176,10 @@ impl RowBatches {
         visitor: &mut impl RowVisitor,
         poll: &mut impl FnMut() -> Result<(), E>,
     ) -> Result<(), E> {
+        if self.longest < row.bytes.len() as u64 {
+            visitor.bad(row.offset, row.bytes.len() as u64, RowCause::TooLong);
+            return Ok(());
+        }
         // A row without "\n" goes to the judge: it may be the beginning of a longer row.
         if is_terminated && self.skipped == 0 && visitor.standard(row) {
             return Ok(());
@@ -175,38 +220,91 @@ impl RowBatches {
         }
     }
 
-    /// Reads until the memory contains a whole row. Returns the bytes of whole rows, or `None` at the end of the file.
-    fn fill<R: ReadAt + ?Sized, E: From<ExamineError>>(
-        &mut self,
-        source: &R,
-        poll: &mut impl FnMut() -> Result<(), E>,
-    ) -> Result<Option<usize>, E> {
+    /// Returns the length of the byte order mark, if `memory` is the beginning of the file and has one.
+    fn bom_len(&self, memory: &[u8]) -> usize {
+        if self.at == 0 && memory.starts_with(BOM) { BOM.len() } else { 0 }
+    }
+
+    /// Moves to the first byte that the last batch did not use.
+    fn discard(&mut self) {
         self.memory.copy_within(self.used..self.filled, 0);
         self.at += self.used as u64;
         self.filled -= self.used;
         self.used = 0;
+    }
+
+    /// Begins to skip the row that fills the memory.
+    fn begin_long_row(&mut self) {
+        let filled = self.memory.get(..self.filled).unwrap_or_default();
+        self.long_row = Some(self.at + self.bom_len(filled) as u64);
+        self.used = self.filled;
+        self.discard();
+    }
+
+    /// Skips the rest of a row that is too long, but at most [`SKIPPED`] bytes. The visitor gets the row at its end.
+    fn skip<R: ReadAt + ?Sized, E: From<ExamineError>>(
+        &mut self,
+        source: &R,
+        visitor: &mut impl RowVisitor,
+        poll: &mut impl FnMut() -> Result<(), E>,
+    ) -> Result<(), E> {
+        let most = self.at.saturating_add(SKIPPED);
+        while self.at < most {
+            self.read(source, poll)?;
+            let newline = memchr(b'\n', self.memory.get(..self.filled).unwrap_or_default());
+            let end = self.at + newline.unwrap_or(self.filled) as u64;
+            self.used = newline.map_or(self.filled, |len| len + 1);
+            if newline.is_some() || end == self.end {
+                let offset = self.long_row.take().unwrap_or(end);
+                visitor.bad(offset, end - offset, RowCause::TooLong);
+                return Ok(());
+            }
+            self.discard();
+        }
+        Ok(())
+    }
+
+    /// Reads until the memory contains a whole row, or too much of one.
+    fn fill<R: ReadAt + ?Sized, E: From<ExamineError>>(
+        &mut self,
+        source: &R,
+        poll: &mut impl FnMut() -> Result<(), E>,
+    ) -> Result<FilledMemory, E> {
         let mut looked = 0;
         loop {
             self.read(source, poll)?;
             let new = self.memory.get(looked..self.filled).unwrap_or_default();
             if let Some(last) = memchr::memrchr(b'\n', new) {
-                return Ok(Some(looked + last + 1));
+                return Ok(FilledMemory::Rows(looked + last + 1));
             }
             if self.at + self.filled as u64 == self.end {
-                return Ok((self.filled != 0).then_some(self.filled));
+                let is_empty = self.filled == 0;
+                let rows = FilledMemory::Rows(self.filled);
+                return Ok(if is_empty { FilledMemory::Nothing } else { rows });
+            }
+            let filled = self.memory.get(..self.filled).unwrap_or_default();
+            if self.longest < (self.filled - self.bom_len(filled)) as u64 {
+                return Ok(FilledMemory::LongRow);
             }
             looked = self.filled;
         }
     }
 
-    /// Fills the memory, which grows when one row fills it.
+    /// Returns the bytes that the memory may have: a block, or the longest row with a byte order mark and one more byte.
+    fn memory_limit(&self) -> usize {
+        let longest = usize::try_from(self.longest).unwrap_or(usize::MAX);
+        self.block.max(longest.saturating_add(BOM.len() + 1))
+    }
+
+    /// Fills the memory, which grows up to its limit when one row fills it.
     fn read<R: ReadAt + ?Sized, E: From<ExamineError>>(
         &mut self,
         source: &R,
         poll: &mut impl FnMut() -> Result<(), E>,
     ) -> Result<(), E> {
         let left = usize::try_from(self.end - self.at).unwrap_or(usize::MAX);
-        let wanted = if self.filled < self.block { self.block } else { self.filled * 2 }.min(left);
+        let more = if self.filled < self.block { self.block } else { self.filled * 2 };
+        let wanted = more.min(self.memory_limit()).min(left);
         self.make_room(wanted)?;
         while self.filled < wanted {
             poll()?;
@@ -241,6 +339,8 @@ impl RowBatches {
 
 /// Bytes that are read or judged between two polls.
 const POLL: usize = 1 << 20;
+/// Bytes of a row that is too long that one batch skips: some milliseconds of work, so that progress is reported.
+const SKIPPED: u64 = 16 << 20;
 
 fn is_standard<E>(record: &[u8], poll: &mut impl FnMut() -> Result<(), E>) -> Result<bool, E> {
     match judge_polled(record, true, &mut *poll)? {

@@ -32,6 +32,8 @@ pub enum RowCause {
     Glued,
     /// The row is whole, but `JSON.parse` refuses it.
     Nonstandard,
+    /// The row is longer than its reader allows. Nobody looked into it.
+    TooLong,
 }
 
 impl RowCause {
@@ -46,6 +48,7 @@ impl RowCause {
             Self::Garbage => "garbage",
             Self::Glued => "glued",
             Self::Nonstandard => "nonstandard",
+            Self::TooLong => "too-long",
         }
     }
 }

@@ -8,22 +8,34 @@ use crate::progress::ExamineError;
 use crate::read_at::{ReadAt, fill};
 use crate::tail::BOM;
 
-/// Returns the offset of the row in which the last `count` good records of a file begin, and how many good records of that row
-/// come before them.
+/// Records to find at the end of a file.
+#[derive(Clone, Copy, Debug)]
+pub struct LastSettings {
+    /// Number of good records.
+    pub count: usize,
+    /// Offset of the first row that counts.
+    pub from: u64,
+    /// Most bytes of a row. A longer row has no good records, and is never in memory as a whole.
+    pub longest: u64,
+    /// Bytes of one read.
+    pub block: usize,
+}
+
+/// Returns the offset of the row in which the last good records of a file begin, and how many good records of that row come
+/// before them.
 ///
-/// It reads blocks of `block` bytes from the end of the file, no more than needed, and nothing before `from`.
+/// It reads blocks from the end of the file, no more than needed, and nothing before `from`.
 ///
 /// # Errors
 /// Errors of reading and of `poll`.
 pub fn last<R: ReadAt + ?Sized, E: From<ExamineError>>(
     source: &R,
-    from: u64,
     size: u64,
-    count: usize,
-    block: usize,
+    settings: LastSettings,
     mut poll: impl FnMut() -> Result<(), E>,
 ) -> Result<(u64, usize), E> {
-    let mut window = Window { start: size, memory: Vec::new(), unseen: 0 };
+    let LastSettings { count, from, longest, block } = settings;
+    let mut window = Window { start: size, memory: Vec::new(), unseen: 0, is_long: false };
     let mut found = 0;
     let mut is_terminated = false;
     if count == 0 || size <= from {
@@ -35,11 +47,14 @@ pub fn last<R: ReadAt + ?Sized, E: From<ExamineError>>(
             if window.start == from {
                 break;
             }
+            window.discard_long(longest);
             window.grow(source, from, block)?;
             continue;
         };
         let bytes = window.memory.get(row.clone()).unwrap_or_default();
-        found += good_records(bytes, is_terminated, &mut poll)?;
+        if !window.is_long && bytes.len() as u64 <= longest {
+            found += good_records(bytes, is_terminated, &mut poll)?;
+        }
         let offset = window.start + row.start as u64;
         if count <= found {
             return Ok((offset, found - count));
@@ -49,7 +64,9 @@ pub fn last<R: ReadAt + ?Sized, E: From<ExamineError>>(
     }
     let first = window.memory.as_slice();
     let first = if from == 0 { first.strip_prefix(BOM).unwrap_or(first) } else { first };
-    found += good_records(first, is_terminated, &mut poll)?;
+    if !window.is_long && first.len() as u64 <= longest {
+        found += good_records(first, is_terminated, &mut poll)?;
+    }
     Ok((from, found.saturating_sub(count)))
 }
 
@@ -59,6 +76,8 @@ struct Window {
     memory: Vec<u8>,
     /// Number of first bytes in which "\n" was not searched.
     unseen: usize,
+    /// The last row is too long. Only some first bytes of it are in memory.
+    is_long: bool,
 }
 
 impl Window {
@@ -73,6 +92,15 @@ impl Window {
     fn cut(&mut self, end: usize) {
         self.memory.truncate(end);
         self.unseen = end;
+        self.is_long = false;
+    }
+
+    /// Removes the bytes of a row that is too long. A byte order mark before it does not count.
+    fn discard_long(&mut self, longest: u64) {
+        self.is_long |= longest.saturating_add(BOM.len() as u64) < self.memory.len() as u64;
+        if self.is_long {
+            self.memory.clear();
+        }
     }
 
     /// Reads at least as many bytes as the window has, so that long rows are copied a logarithmic number of times.

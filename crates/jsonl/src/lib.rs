@@ -35,7 +35,7 @@ mod tail;
 mod utf8;
 
 pub use batch_reader::{BatchReadError, BatchReader, ReadSettings, count_rows};
-pub use batch_writer::{BatchWriter, RowCopy, RowSelection};
+pub use batch_writer::{BatchWriter, RowCopy, RowSelection, RowSource};
 pub use batches::{RowBatches, RowSlice, RowVisitor};
 pub use census::Census;
 pub use draft::Draft;
@@ -44,7 +44,7 @@ pub use ends::{EndsWriter, write_ends};
 pub use errno::errno;
 pub use file::{FileError, open_to_read};
 pub use judge::{GoodRow, Judge, RowCause, TornRow, Verdict, judge};
-pub use last::last;
+pub use last::{LastSettings, last};
 pub use lock::lock;
 pub use log::{AppendResult, Log, Medium, SyscallCounts};
 pub use offloop_grammar::PointerError;

@@ -44,7 +44,14 @@ impl Drop for TestFile {
 const OWN: usize = 12;
 
 fn settings(batch_size: u64, selection: RowSelection) -> ReadSettings {
-    ReadSettings { from: 0, last: None, batch_size, longest_text: 1 << 20, selection }
+    ReadSettings {
+        from: 0,
+        last: None,
+        longest_row: u64::MAX,
+        batch_size,
+        longest_text: 1 << 20,
+        selection,
+    }
 }
 
 fn bytes_of(batch_size: u64) -> ReadSettings {
@@ -238,4 +245,36 @@ fn counting_reports_how_far_it_has_come() {
     assert_eq!(census.bad.into_iter().collect::<Vec<_>>(), [("garbage", 1)]);
     let fields: Vec<_> = census.fields.into_iter().collect();
     assert_eq!(fields, [(b"a".to_vec(), 2), (b"b".to_vec(), 1)]);
+}
+
+#[test]
+fn rows_as_json_are_rewritten_where_json_parse_refuses_them() {
+    let file = TestFile::new(b"{\"a\":1}\n[NaN]\n{\"long\":[1,2,-Infinity]}\n\"\xff\"\n");
+    let mut reader = file.reader(settings(100, RowSelection::Json { own: OWN }));
+    let text = reader.next_batch(&go_on).unwrap().unwrap();
+    let parts = inner(&text);
+    let columns: Vec<_> = inner(parts[0]).into_iter().map(numbers).collect();
+    let rows =
+        [r#"{"a":1}"#, r#"["number:NaN"]"#, r#"{"long":[1,2,"number:-Infinity"]}"#, "\"\u{fffd}\""];
+    assert_eq!(columns[1], [7, 5, 24, 3], "lengths in the file");
+    assert_eq!(columns[4], rows.map(str::len), "lengths in memory");
+    assert_eq!(parts[2], r#"[1,"number:",2,"number:",3,"number:"]"#);
+    let mut memories: Vec<_> = numbers(parts[4]).into_iter().map(|size| vec![0; size]).collect();
+    let mut views: Vec<_> = memories.iter_mut().map(Vec::as_mut_slice).collect();
+    reader.copy_rows(&mut views, &go_on).unwrap();
+    for (row, text) in rows.iter().enumerate() {
+        let (memory, start) = (&memories[columns[2][row]], columns[3][row]);
+        assert_eq!(&memory[start..start + text.len()], text.as_bytes());
+    }
+}
+
+#[test]
+fn rows_over_the_bound_are_bad_in_batches_and_among_the_last() {
+    let file = TestFile::new(b"{\"a\":1}\n{\"a\":22222}\n[]\n\n{\"a\":333333}\n");
+    let bounded = ReadSettings { longest_row: 10, ..fields_of(100, &["/a"]) };
+    let text = file.reader(bounded.clone()).next_batch(&go_on).unwrap().unwrap();
+    let bad = r#"[8,11,"too-long",24,12,"too-long"]"#;
+    assert_eq!(text, format!("[[[0,20],[7,2],[1,null]],[1,0],[],{bad},[0],37,37]"));
+    let last = ReadSettings { last: Some(2), ..bounded };
+    assert_eq!(file.reader(last).next_batch(&go_on).unwrap().unwrap(), text);
 }

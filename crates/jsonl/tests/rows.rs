@@ -8,8 +8,9 @@ use std::io;
 
 use offloop_grammar::{Text, check};
 use offloop_jsonl::{
-    BatchWriter, ExamineError, Fields, Interrupt, PointerError, ReadAt, RowBatches, RowCause,
-    RowSelection, RowSlice, RowVisitor, Verdict, judge, last, pick, standard, standard_polled,
+    BatchWriter, ExamineError, Fields, Interrupt, LastSettings, PointerError, ReadAt, RowBatches,
+    RowCause, RowSelection, RowSlice, RowVisitor, Verdict, judge, last, pick, standard,
+    standard_polled,
 };
 use proptest::prelude::*;
 
@@ -81,12 +82,19 @@ fn records(row: &[u8]) -> Vec<(usize, usize)> {
 }
 
 fn naive(file: &[u8]) -> Seen {
+    naive_bounded(file, u64::MAX)
+}
+
+fn naive_bounded(file: &[u8], longest: u64) -> Seen {
     let mut seen = Seen::default();
     let mut offset = if file.starts_with(b"\xef\xbb\xbf") { 3 } else { 0 };
     while offset < file.len() {
         let len = file[offset..].iter().position(|&byte| byte == b'\n');
         let row = &file[offset..offset + len.unwrap_or(file.len() - offset)];
         match judge(row, len.is_some()) {
+            _ if longest < row.len() as u64 => {
+                seen.bad.push((offset as u64, row.len() as u64, RowCause::TooLong));
+            }
             Verdict::Blank => {}
             Verdict::Torn(torn) => seen.bad.push((offset as u64, row.len() as u64, torn.cause)),
             Verdict::Good(kept) if kept.is_glued => {
@@ -157,9 +165,45 @@ proptest! {
     fn the_last_rows_are_the_last_of_all(file in files(), block in 1_usize..40, count in 0_usize..9) {
         let size = file.len() as u64;
         let all = naive(&file).good;
-        let found: Result<_, ExamineError> = last(&Memory(&file, 7), 0, size, count, block, go);
+        let wanted = LastSettings { count, from: 0, longest: u64::MAX, block };
+        let found: Result<_, ExamineError> = last(&Memory(&file, 7), size, wanted, go);
         let (start, skipped) = found.unwrap();
         let seen = read(RowBatches::new(start, size, block).skipping(skipped), &file, 7);
+        prop_assert_eq!(&seen.good[..], &all[all.len().saturating_sub(count)..]);
+    }
+
+    #[test]
+    fn rows_over_the_bound_are_bad_and_never_in_memory(
+        file in files(),
+        block in 1_usize..40,
+        piece in 1_usize..20,
+        longest in 0_u64..30,
+    ) {
+        let size = file.len() as u64;
+        let source = Memory(&file, piece);
+        let mut rows = RowBatches::new(0, size, block).bounded(longest);
+        let mut seen = Seen::default();
+        while rows.batch(&source, &mut seen, go).unwrap() {
+            prop_assert!(rows.memory().len() <= block.max(longest as usize + 4));
+        }
+        prop_assert_eq!(rows.position(), size);
+        prop_assert_eq!(&seen, &naive_bounded(&file, longest));
+    }
+
+    #[test]
+    fn rows_over_the_bound_are_not_among_the_last(
+        file in files(),
+        block in 1_usize..40,
+        count in 0_usize..9,
+        longest in 0_u64..30,
+    ) {
+        let size = file.len() as u64;
+        let all = naive_bounded(&file, longest).good;
+        let wanted = LastSettings { count, from: 0, longest, block };
+        let found: Result<_, ExamineError> = last(&Memory(&file, 7), size, wanted, go);
+        let (start, skipped) = found.unwrap();
+        let rows = RowBatches::new(start, size, block).bounded(longest).skipping(skipped);
+        let seen = read(rows, &file, 7);
         prop_assert_eq!(&seen.good[..], &all[all.len().saturating_sub(count)..]);
     }
 
@@ -171,6 +215,139 @@ proptest! {
             prop_assert!(!String::from_utf8_lossy(&row).contains(&mark));
         }
     }
+}
+
+const ROW: &[u8] = b"{\"a\":1}\n";
+const LONG: u64 = 96 << 20;
+
+/// A row, a row of [`LONG`] spaces, and a row. It notes how much is read.
+#[derive(Default)]
+struct LongFile {
+    largest: Cell<usize>,
+    total: Cell<u64>,
+}
+
+impl LongFile {
+    const SIZE: u64 = 2 * ROW.len() as u64 + LONG + 1;
+
+    fn byte(offset: u64) -> u8 {
+        let start = ROW.len() as u64;
+        match offset {
+            _ if offset < start => ROW[offset as usize],
+            _ if offset == start + LONG => b'\n',
+            _ if start + LONG < offset => ROW[(offset - start - LONG - 1) as usize],
+            _ => b' ',
+        }
+    }
+
+    fn bounded(longest: u64) -> RowBatches {
+        RowBatches::new(0, Self::SIZE, 512 << 10).bounded(longest)
+    }
+}
+
+impl ReadAt for LongFile {
+    fn read_at(&self, into: &mut [u8], offset: u64) -> io::Result<usize> {
+        let end = Self::SIZE.min(offset + into.len() as u64);
+        let len = (end - offset) as usize;
+        into[..len].fill(b' ');
+        let edge = ROW.len() as u64 + LONG;
+        for at in (offset..end.min(ROW.len() as u64)).chain(offset.max(edge)..end) {
+            into[(at - offset) as usize] = Self::byte(at);
+        }
+        self.largest.set(self.largest.get().max(into.len()));
+        self.total.set(self.total.get() + len as u64);
+        Ok(len)
+    }
+}
+
+#[test]
+fn a_long_row_is_skipped_in_blocks_and_steps_while_each_byte_is_read_once() {
+    let source = LongFile::default();
+    let mut rows = LongFile::bounded(1000);
+    let mut seen = Seen::default();
+    let mut steps = Vec::new();
+    let mut before = 0;
+    while rows.batch(&source, &mut seen, go).unwrap() {
+        assert!(rows.memory().len() <= 512 << 10);
+        steps.push(rows.position() - before);
+        before = rows.position();
+    }
+    let offset = ROW.len() as u64;
+    assert_eq!(seen.bad, [(offset, LONG, RowCause::TooLong)]);
+    let good: Vec<_> = seen.good.iter().map(|(offset, _)| *offset).collect();
+    assert_eq!(good, [0, offset + LONG + 1]);
+    assert!(5 < steps.len() && steps.iter().all(|&step| step <= 17 << 20), "{steps:?}");
+    assert_eq!((source.total.get(), before), (LongFile::SIZE, LongFile::SIZE));
+    assert!(source.largest.get() <= 512 << 10);
+}
+
+#[test]
+fn a_long_row_is_skipped_backwards_in_blocks() {
+    let source = LongFile::default();
+    let wanted = LastSettings { count: 2, from: 0, longest: 1000, block: 64 << 10 };
+    let found: Result<_, ExamineError> = last(&source, LongFile::SIZE, wanted, go);
+    assert_eq!(found.unwrap(), (0, 0));
+    assert_eq!(source.total.get(), LongFile::SIZE);
+    assert!(source.largest.get() <= 64 << 10);
+}
+
+#[test]
+fn skipping_a_long_row_ends_where_it_is_stopped() {
+    let source = LongFile::default();
+    let polls = Cell::new(0);
+    let stop = || {
+        polls.set(polls.get() + 1);
+        if polls.get() < 10 { Ok(()) } else { Err(ExamineError::Stopped) }
+    };
+    let mut rows = LongFile::bounded(1000);
+    let mut seen = Seen::default();
+    let outcome = loop {
+        match rows.batch(&source, &mut seen, stop) {
+            Ok(true) => {}
+            outcome => break outcome,
+        }
+    };
+    assert!(matches!(outcome, Err(ExamineError::Stopped)));
+    assert!(source.total.get() <= 10 << 20, "{} bytes", source.total.get());
+    let backwards = LongFile::default();
+    polls.set(0);
+    let wanted = LastSettings { count: 2, from: 0, longest: 1000, block: 64 << 10 };
+    assert!(last(&backwards, LongFile::SIZE, wanted, stop).is_err());
+    assert!(backwards.total.get() <= 10 << 20);
+}
+
+#[test]
+fn the_bound_counts_bytes_between_newlines() {
+    let row = |len: usize| format!("\"{}\"", "x".repeat(len - 2));
+    for (mark, end) in [("", "\n"), ("\u{feff}", "\n"), ("", ""), ("\u{feff}", "")] {
+        for len in [9, 10, 11, 4095, 4096, 4097] {
+            let file = format!("{mark}{}{end}", row(len));
+            for longest in [len - 1, len, len + 1] {
+                let rows = RowBatches::new(0, file.len() as u64, 4096).bounded(longest as u64);
+                let seen = read(rows, file.as_bytes(), usize::MAX);
+                let bad = (mark.len() as u64, len as u64, RowCause::TooLong);
+                let expected = if longest < len { vec![bad] } else { Vec::new() };
+                assert_eq!(seen.bad, expected, "{len} bytes of {longest}");
+                assert_eq!(seen.good.len(), usize::from(len <= longest));
+            }
+        }
+    }
+    let blanks = b" \n\n  \n";
+    let seen = read(RowBatches::new(0, 6, 4).bounded(0), blanks, usize::MAX);
+    assert_eq!(seen.bad, [(0, 1, RowCause::TooLong), (3, 2, RowCause::TooLong)]);
+}
+
+#[test]
+fn a_long_row_that_is_cut_while_it_is_skipped_ends_there() {
+    let file = [b'x'; 20];
+    let seen = {
+        let mut seen = Seen::default();
+        let mut rows = RowBatches::new(0, 100, 4).bounded(5);
+        while rows.batch(&Memory(&file, 3), &mut seen, go).unwrap() {}
+        assert_eq!(rows.end(), 20);
+        seen
+    };
+    assert_eq!(seen.bad, [(0, 20, RowCause::TooLong)]);
 }
 
 #[test]
