@@ -409,6 +409,29 @@ test('deep bodies', async (t) => {
   t.true(json.equals(body))
 })
 
+test('many values at many depths: what they cost grows with the body', async (t) => {
+  const depth = 30_000
+  const body = utf8(`${'{"x":"QQ==","a":['.repeat(depth)}0${']}'.repeat(depth)}`)
+  const value = await parse([body], { lift: { '/**/x': 'base64' } })
+  const { lifted } = await split(body, { lift: { '/**/x': 'base64' } })
+  t.is(lifted.length, depth)
+  let place = value
+  let pointer = ''
+  for (let level = 0; level < depth; level += 1) {
+    if (String(Object(place).x) !== 'A' || (level % 1000 === 0 && lifted[level]?.pointer !== `${pointer}/x`)) {
+      t.fail(`level ${level}`)
+      return
+    }
+    place = Object(place).a[0]
+    if (level % 1000 === 999) pointer = '/a/0'.repeat(level + 1)
+  }
+  t.is(place, 0)
+  const error = await parse(body, { lift: { '/**/x': 'int8' } }).catch((reason: unknown) => reason)
+  t.like(error, { code: 'ERR_OFFLOOP_LIFT', pointer: '/x', offset: 5 })
+  const kept = await parse([body], { lift: { '/**/x': 'int8' }, onMismatch: 'keep' })
+  t.is(Object(kept).a[0].x, 'QQ==')
+})
+
 test('many values, small and large', async (t) => {
   const rows = Array.from({ length: 5000 }, (_, index) => ({
     data: noise(index % 40, index).toString('base64'),

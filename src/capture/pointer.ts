@@ -39,5 +39,10 @@ function pointerTo({ names, depth }: CaptureContext, name: string | number): str
 
 /** Returns the JSON Pointer (RFC 6901) of a path. */
 export function pointerOf(path: readonly (string | number)[]): string {
-  return path.map((step) => `/${String(step).replaceAll('~', '~0').replaceAll('/', '~1')}`).join('')
+  return path.map((step) => `/${segmentOf(step)}`).join('')
+}
+
+/** Returns the segment of a JSON Pointer for a key or an index. */
+export function segmentOf(step: string | number): string {
+  return String(step).replaceAll('~', '~0').replaceAll('/', '~1')
 }

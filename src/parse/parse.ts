@@ -17,7 +17,7 @@ import {
   type Bytes,
   Input,
 } from '../runtime/bytes.ts'
-import { pointerOf } from '../capture/pointer.ts'
+import { segmentOf } from '../capture/pointer.ts'
 import { invalidType, invalidValue, OffloopError } from '../runtime/errors.ts'
 import {
   addTo,
@@ -184,28 +184,38 @@ async function takeInputApart<R>(
   )
 }
 
-function splitResultOf({ rest: json, values }: BodyParts<Bytes>): SplitResult {
-  return { json, lifted: values.map(({ path, value }) => ({ pointer: pointerOf(path), value })) }
+function splitResultOf({ rest: json, plan, values }: BodyParts<Bytes>): SplitResult {
+  const lifted: { readonly pointer: string; readonly value: Lifted }[] = []
+  for (const [index, pointer] of pointersOf(plan).entries()) addTo(lifted, { pointer, value: values[index] ?? null })
+  return { json, lifted }
 }
 
-/** Keys and indexes from the root to a value. */
-type ValuePath = readonly (string | number)[]
-
-interface LiftedValue {
-  readonly path: ValuePath
-  readonly value: Lifted
+/** Returns the JSON Pointers of the values. Those of one container share its text, which V8 does not copy. */
+function pointersOf({ containers, lifts }: LiftPlan): string[] {
+  // Number 0 holds the root, whose pointer is empty.
+  const pointers: (string | undefined)[] = [undefined]
+  const behind = (container: number, key: PathKey): string => {
+    const outer = pointers[container]
+    return outer === undefined ? '' : `${outer}/${segmentOf(key)}`
+  }
+  for (let index = 0; index < containers.length; index += 2) {
+    addTo(pointers, behind(Number(containers[index]), containers[index + 1] ?? ''))
+  }
+  return lifts.map(([container, key]) => behind(container, key))
 }
 
 /** The rest of a body and the values that were lifted out of it. */
 interface BodyParts<R> {
   readonly rest: R
-  readonly values: readonly LiftedValue[]
+  readonly plan: LiftPlan
+  /** In the order of the plan. */
+  readonly values: readonly Lifted[]
 }
 
 /** Form of the rest: a string that is made natively, or bytes. */
 interface RestForm<R> extends RestUse {
   /** Returns the JSON that replaces each value; undefined for null. Runs code of the caller. */
-  replacements(values: readonly PlannedLift[]): string[] | undefined
+  replacements(plan: LiftPlan): string[] | undefined
   /** Allocates the memory of the rest. */
   allocate(size: number, make: (size: number) => Bytes): Bytes | null
   read(memory: Bytes | null, scanned: ScannedBody, size: number): R | Promise<R>
@@ -220,12 +230,12 @@ class RestBytes implements RestForm<Bytes> {
     this.#replace = replace
   }
 
-  replacements(values: readonly PlannedLift[]): string[] | undefined {
+  replacements(plan: LiftPlan): string[] | undefined {
     const replace = this.#replace
     if (replace === undefined) return undefined
     const texts: string[] = []
-    for (let index = 0; index < values.length; index += 1) {
-      const text = replace(index, pointerOf(values[index]?.[0] ?? []))
+    for (const [index, pointer] of pointersOf(plan).entries()) {
+      const text = replace(index, pointer)
       if (typeof text !== 'string') throw invalidType('the result of options.replace', 'of type string', text)
       addTo(texts, stringifyJson(text))
     }
@@ -328,7 +338,7 @@ async function fillInput<R>(
   const memories: Bytes[] = []
   let rest: Bytes | null = null
   try {
-    const texts = form.replacements(plan.lifts)
+    const texts = form.replacements(plan)
     // The function that replaces values may have aborted the call.
     signal?.throwIfAborted()
     const size = restSizeOf(plan, texts)
@@ -341,11 +351,11 @@ async function fillInput<R>(
         : await run((stop) => fillBody(scanned, memory, memories, texts, stop), { signal, first: true }),
     )
     // A large value may be in the memory of the body: its index is one more than the last one of the others.
-    const inPlace = plan.lifts.some((lift) => lift[2] === memories.length) ? input.taken : undefined
+    const inPlace = plan.lifts.some((lift) => lift[3] === memories.length) ? input.taken : undefined
     if (inPlace !== undefined) addTo(memories, inPlace)
     const values = gathered(plan, readLengths(filled), memories, config)
     input.end(inPlace)
-    return { rest: await form.read(rest, scanned, size), values }
+    return { rest: await form.read(rest, scanned, size), plan, values }
   } catch (error) {
     // A task that began has taken what these hold.
     input.end()
@@ -363,19 +373,23 @@ function makeMemories(memories: Bytes[], sizes: readonly number[], make: (size: 
   for (const size of sizes) addTo(memories, memories.length === 0 ? makeMemory(size) : make(size))
 }
 
+type PathKey = string | number
+
 interface LiftPlan {
   /** Bytes of the JSON that is left when all values are lifted. */
   readonly restSize: number
   readonly sizes: number[]
+  /** Two items for each container from number 1 on: the number of the one that holds it, and its key there. */
+  readonly containers: readonly PathKey[]
   readonly lifts: readonly PlannedLift[]
   /** The name and the id of an event. */
   readonly name: string
   readonly id: string
 }
 
-/** A value of a plan, as `BodyPlan::describe` in `crates/body/src/plan.rs` writes it. Other forms than these have four items. */
+/** A value of a plan, as `BodyPlan::describe` in `crates/body/src/plan.rs` writes it. Other forms than these have five items. */
 type PlannedLift = PlannedExperts | PlannedRagged | PlannedTensor
-type PlannedPlace = readonly [path: ValuePath, pointer: number, memory: number, start: number]
+type PlannedPlace = readonly [container: number, key: PathKey, pattern: number, memory: number, start: number]
 type PlannedExperts = readonly [...PlannedPlace, shape: RoutedExperts['shape'], dtype: ExpertsDtype, first: number]
 type PlannedRagged = readonly [...PlannedPlace, memory: number, start: number, count: number]
 type PlannedTensor = readonly [...PlannedPlace, shape: readonly number[]]
@@ -390,14 +404,15 @@ function restSizeOf({ restSize }: LiftPlan, texts: readonly string[] | undefined
 
 function readPlan(text: string): LiftPlan {
   // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- the addon wrote it
-  const [restSize, sizes, lifts, name = '', id = ''] = parseJson(text) as [
+  const [restSize, sizes, containers, lifts, name = '', id = ''] = parseJson(text) as [
     number,
     LiftPlan['sizes'],
+    LiftPlan['containers'],
     LiftPlan['lifts'],
     string?,
     string?,
   ]
-  return { restSize, sizes, lifts, name, id }
+  return { restSize, sizes, containers, lifts, name, id }
 }
 
 function readLengths(filled: string): readonly number[] {
@@ -410,11 +425,11 @@ function gathered(
   lengths: readonly number[],
   memories: readonly Bytes[],
   { kinds }: ParseConfig,
-): LiftedValue[] {
+): Lifted[] {
   return lifts.map((lift, index) => {
-    const kind = kinds[lift[1]]
-    const bytes = partIn(memories, lift[2], lift[3], lengths[index] ?? 0)
-    return { path: lift[0], value: kind === undefined ? bytes : valueOf(kind, lift, bytes, memories) }
+    const kind = kinds[lift[2]]
+    const bytes = partIn(memories, lift[3], lift[4], lengths[index] ?? 0)
+    return kind === undefined ? bytes : valueOf(kind, lift, bytes, memories)
   })
 }
 
@@ -424,18 +439,18 @@ function valueOf({ form, element }: LiftKind, lift: PlannedLift, bytes: Bytes, m
       return null
     case 'experts': {
       // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- the addon writes these items for the form
-      const [, , , , shape, dtype, start] = lift as PlannedExperts
+      const [, , , , , shape, dtype, start] = lift as PlannedExperts
       return { data: bytes, shape, dtype, start }
     }
     case 'ragged': {
       // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- the addon writes these items for the form
-      const [, , , , memory, start, count] = lift as PlannedRagged
+      const [, , , , , memory, start, count] = lift as PlannedRagged
       const counts = partIn(memories, memory, start, count * Int32Array.BYTES_PER_ELEMENT)
       return { values: numbersOf(bytes, element), counts: new Int32Array(counts.buffer, counts.byteOffset, count) }
     }
     case 'tensor': {
       // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- the addon writes these items for the form
-      const [, , , , shape] = lift as PlannedTensor
+      const [, , , , , shape] = lift as PlannedTensor
       return { data: numbersOf(bytes, element), shape }
     }
     default:
@@ -454,14 +469,19 @@ function partIn(memories: readonly Bytes[], index: number, start: number, length
 }
 
 /** Parses the rest and puts the lifted values in their places. */
-function join({ rest, values }: BodyParts<string>): unknown {
+function join({ rest, plan, values }: BodyParts<string>): unknown {
   const root: unknown = parseJson(rest)
-  for (const { path, value } of values) {
-    if (path.length === 0) return value
-    // oxlint-disable-next-line typescript/no-explicit-any, typescript/no-unsafe-type-assertion -- the path leads through containers of the rest
-    let container = root as any
-    for (let depth = 0; depth < path.length - 1; depth += 1) container = container[path[depth] ?? '']
-    container[path[path.length - 1] ?? ''] = value
+  if (values.length === 0) return root
+  const { containers, lifts } = plan
+  // Number 0 holds the root.
+  // oxlint-disable-next-line typescript/no-explicit-any, typescript/no-unsafe-type-assertion -- the plan leads through containers of the rest
+  const found = [{ '': root }] as any[]
+  for (let index = 0; index < containers.length; index += 2) {
+    addTo(found, found[Number(containers[index])][containers[index + 1] ?? ''])
   }
-  return root
+  for (let index = 0; index < lifts.length; index += 1) {
+    const [container = 0, key = ''] = lifts[index] ?? []
+    found[container][key] = values[index]
+  }
+  return found[0]['']
 }

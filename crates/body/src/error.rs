@@ -64,6 +64,27 @@ pub struct LiftError {
     pub cause: LiftCause,
 }
 
+/// Why the bytes of a value cannot be made. Its pointer is found only for an error that is returned.
+pub(crate) enum ValueError<E> {
+    /// The text is invalid at this offset.
+    Lift { offset: usize, cause: LiftCause },
+    /// The memory is too small.
+    Memory(DecodeError),
+    /// The error of `poll`.
+    Stopped(E),
+}
+
+impl<E> ValueError<E> {
+    /// Returns the error of the value at `pointer`.
+    pub(crate) fn at(self, pointer: impl FnOnce() -> String) -> BodyError<E> {
+        match self {
+            Self::Lift { offset, cause } => LiftError { pointer: pointer(), offset, cause }.into(),
+            Self::Memory(error) => BodyError::Memory(error),
+            Self::Stopped(error) => BodyError::Stopped(error),
+        }
+    }
+}
+
 /// Why a value cannot be lifted.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum LiftCause {

@@ -507,3 +507,39 @@ fn push_string(json: &mut String, text: &str) {
     }
     json.push('"');
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::framing::SEARCHED;
+
+    /// Streams are copied, so nothing is taken.
+    enum Nothing {}
+
+    impl TakenMemory for Nothing {
+        fn bytes(&self) -> &[u8] {
+            match *self {}
+        }
+
+        fn bytes_mut(&mut self) -> Option<&mut [u8]> {
+            match *self {}
+        }
+    }
+
+    #[test]
+    fn each_byte_is_searched_once_in_chunks_of_one() {
+        static RECYCLER: Recycler = Recycler::new(1 << 24);
+        let stream = format!("data: 1\n\ndata: \"{}\"\r\n\r\ndata: 2\n\n", "x".repeat(200_000));
+        let rules = EventRules { done: None, max_size: usize::MAX };
+        let mut reader = EventReader::<Nothing>::new(Arc::default(), rules);
+        SEARCHED.set(0);
+        let mut steps = 0;
+        for byte in stream.bytes() {
+            reader.push(1, &RECYCLER, |room| room.fill(byte)).unwrap();
+            while reader.next(&RECYCLER).is_some() {
+                steps += 1;
+            }
+        }
+        assert_eq!((SEARCHED.get(), steps), (stream.len(), 3));
+    }
+}

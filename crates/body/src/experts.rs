@@ -5,8 +5,7 @@ use std::ops::Range;
 use offloop_experts::{Hints, PayloadError, ResolvedPayload};
 use offloop_grammar::unescaped;
 
-use crate::error::{BodyError, LiftCause, LiftError};
-use crate::path::pointer_of;
+use crate::error::{LiftCause, ValueError};
 use crate::scan::{MatchedType, MatchedValue, inside};
 
 /// Resolves the payload of a matched value. Returns `None` where no scan can tell what it holds.
@@ -18,13 +17,13 @@ pub(crate) fn resolve<E>(
     matched: &MatchedValue,
     hints: &Hints,
     poll: &mut impl FnMut() -> Result<(), E>,
-) -> Result<Option<ResolvedPayload>, BodyError<E>> {
+) -> Result<Option<ResolvedPayload>, ValueError<E>> {
     let arrived = text.get(payload_range(matched)).unwrap_or_default();
     let has_escapes = matched.value_type == MatchedType::Text { has_escapes: true };
     let own = has_escapes.then(|| unescaped(arrived));
     let mut scan = || poll().map_err(PayloadFailure::Stopped);
     ResolvedPayload::from_text(arrived, own, hints, Some(&mut scan))
-        .map_err(|failure| failure.at(text, matched, matched.range.start))
+        .map_err(|failure| failure.at(matched.range.start))
 }
 
 /// Decodes a payload to `out`, which has the payload's size.
@@ -37,14 +36,14 @@ pub(crate) fn decode<E>(
     payload: &ResolvedPayload,
     out: &mut [u8],
     poll: &mut impl FnMut() -> Result<(), E>,
-) -> Result<(), BodyError<E>> {
+) -> Result<(), ValueError<E>> {
     let range = payload_range(matched);
     let arrived = text.get(range.clone()).unwrap_or_default();
     let mut poll = || poll().map_err(PayloadFailure::Stopped);
     payload.decode(arrived, out, &mut poll).map_err(|failure| {
         let within = payload.data_offset().zip(failure.offset());
         let offset = within.map(|(data, offset)| range.start + data + offset);
-        failure.at(text, matched, offset.unwrap_or(matched.range.start))
+        failure.at(offset.unwrap_or(matched.range.start))
     })
 }
 
@@ -77,12 +76,10 @@ impl<E> PayloadFailure<E> {
         }
     }
 
-    fn at(self, text: &[u8], matched: &MatchedValue, offset: usize) -> BodyError<E> {
-        let error = match self {
-            Self::Payload(error) => error,
-            Self::Stopped(error) => return BodyError::Stopped(error),
-        };
-        let pointer = pointer_of(text, &matched.path);
-        LiftError { pointer, offset, cause: LiftCause::Experts(error) }.into()
+    fn at(self, offset: usize) -> ValueError<E> {
+        match self {
+            Self::Payload(error) => ValueError::Lift { offset, cause: LiftCause::Experts(error) },
+            Self::Stopped(error) => ValueError::Stopped(error),
+        }
     }
 }

@@ -6,7 +6,7 @@ use offloop_base64::{Alphabet, DecodeError, Mode, PieceDecoder};
 use offloop_grammar::unescaped;
 use offloop_memory::{clear_pieces, copy_pieces};
 
-use crate::error::{BodyError, LiftCause, LiftError};
+use crate::error::{BodyError, LiftCause, ValueError};
 use crate::experts;
 use crate::nested::NumberLayout;
 use crate::numbers::{ElementType, NumberError, fill_numbers};
@@ -71,7 +71,8 @@ impl BodyPlan {
                 continue;
             }
             let room = room_of(memories, &value.room);
-            let len = value.fill(text, room, &mut poll)?;
+            let filled = value.fill(text, room, &mut poll);
+            let len = filled.map_err(|error| error.at(|| self.pointer_of(text, value)))?;
             lengths.push(if self.has_gaps { without_gaps(room, len, &value.content) } else { len });
             if let Some(room) = &value.counts {
                 value.fill_counts(room_of(memories, room));
@@ -83,7 +84,10 @@ impl BodyPlan {
         // Last, as it overwrites the text.
         let in_place = self.in_place.and_then(|index| Some((index, self.values.get(index)?)));
         if let Some((index, value)) = in_place {
-            let len = value.decode_in_place(text, &mut poll)?;
+            // Decoding overwrites the keys that lead to the value.
+            let pointer = self.pointer_of(text, value);
+            let decoded = value.decode_in_place(text, &mut poll);
+            let len = decoded.map_err(|error| error.at(|| pointer))?;
             lengths.splice(index..=index, [len]);
         }
         Ok(FilledBody { is_ascii, lengths })
@@ -139,24 +143,21 @@ impl PlannedValue {
         text: &[u8],
         room: &mut [u8],
         poll: &mut impl FnMut() -> Result<(), E>,
-    ) -> Result<usize, BodyError<E>> {
+    ) -> Result<usize, ValueError<E>> {
         let bytes = text.get(self.matched.range.clone()).unwrap_or_default();
         match &self.content {
             LiftedContent::Base64 { has_escapes, element } => {
                 let len = self.decode(text, *has_escapes, room, poll)?;
-                clear_pieces(room, len, &mut *poll).map_err(BodyError::Stopped)?;
-                let error =
-                    || self.lift_error(text, self.matched.range.start, LiftCause::Length(len));
-                to_elements(room.get_mut(..len).unwrap_or_default(), *element).ok_or_else(error)?;
-                Ok(len)
+                clear_pieces(room, len, &mut *poll).map_err(ValueError::Stopped)?;
+                self.to_elements(room.get_mut(..len).unwrap_or_default(), *element)
             }
             LiftedContent::Numbers { element } => {
                 let filled = fill_numbers(bytes, *element, room, poll);
-                filled.map_err(|error| self.number_error(text, error))?;
+                filled.map_err(|error| self.number_error(error))?;
                 Ok(room.len())
             }
             LiftedContent::Raw => {
-                copy_pieces(bytes, room, poll).map_err(BodyError::Stopped)?;
+                copy_pieces(bytes, room, poll).map_err(ValueError::Stopped)?;
                 Ok(bytes.len())
             }
             LiftedContent::Dropped => Ok(0),
@@ -182,16 +183,15 @@ impl PlannedValue {
         has_escapes: bool,
         out: &mut [u8],
         poll: &mut impl FnMut() -> Result<(), E>,
-    ) -> Result<usize, BodyError<E>> {
+    ) -> Result<usize, ValueError<E>> {
         let range = inside(&self.matched.range);
         let characters = text.get(range.clone()).unwrap_or_default();
         if !has_escapes {
             let decoded = decode_base64(characters, out, poll);
-            return decoded.map_err(|failure| self.base64_error(text, failure, range.start));
+            return decoded.map_err(|failure| failure.at(|offset| range.start + offset));
         }
         decode_base64(&unescaped(characters), out, poll).map_err(|failure| {
-            let failure = failure.moved(|offset| escaped_offset(characters, offset));
-            self.base64_error(text, failure, range.start)
+            failure.at(|offset| range.start + escaped_offset(characters, offset))
         })
     }
 
@@ -200,37 +200,33 @@ impl PlannedValue {
         &self,
         text: &mut [u8],
         poll: &mut impl FnMut() -> Result<(), E>,
-    ) -> Result<usize, BodyError<E>> {
+    ) -> Result<usize, ValueError<E>> {
         let range = inside(&self.matched.range);
-        // Decoding overwrites the keys that lead to the value.
-        let error = self.lift_error(text, range.start, LiftCause::Base64);
-        let len = match decode_base64_in_place(text, range, poll) {
-            Ok(len) => len,
-            Err(failure) => return Err(failure.into_error(error)),
-        };
+        let start = range.start;
+        let len = decode_base64_in_place(text, range, poll)
+            .map_err(|failure| failure.at(|offset| start + offset))?;
         let LiftedContent::Base64 { element, .. } = self.content else { return Ok(len) };
-        let offset = self.matched.range.start;
-        let error = || LiftError { offset, cause: LiftCause::Length(len), ..error };
-        to_elements(text.get_mut(..len).unwrap_or_default(), element).ok_or_else(error)?;
-        Ok(len)
+        self.to_elements(text.get_mut(..len).unwrap_or_default(), element)
     }
 
-    fn base64_error<E>(
+    /// Turns decoded bytes into elements. Returns how many bytes they have.
+    fn to_elements<E>(
         &self,
-        text: &[u8],
-        failure: Base64Failure<E>,
-        start: usize,
-    ) -> BodyError<E> {
-        failure.into_error(self.lift_error(text, start, LiftCause::Base64))
+        bytes: &mut [u8],
+        element: Option<ElementType>,
+    ) -> Result<usize, ValueError<E>> {
+        let (offset, cause) = (self.matched.range.start, LiftCause::Length(bytes.len()));
+        to_elements(bytes, element).ok_or(ValueError::Lift { offset, cause })?;
+        Ok(bytes.len())
     }
 
-    fn number_error<E>(&self, text: &[u8], error: NumberError<E>) -> BodyError<E> {
+    fn number_error<E>(&self, error: NumberError<E>) -> ValueError<E> {
         match error {
             NumberError::Unfit { offset } => {
                 let offset = self.matched.range.start + offset;
-                self.lift_error(text, offset, LiftCause::Number).into()
+                ValueError::Lift { offset, cause: LiftCause::Number }
             }
-            NumberError::Stopped(error) => BodyError::Stopped(error),
+            NumberError::Stopped(error) => ValueError::Stopped(error),
         }
     }
 }
@@ -299,19 +295,14 @@ enum Base64Failure<E> {
 }
 
 impl<E> Base64Failure<E> {
-    fn moved(self, place: impl FnOnce(usize) -> usize) -> Self {
+    /// Returns the error of a value. `place` finds the offset in the body.
+    fn at(self, place: impl FnOnce(usize) -> usize) -> ValueError<E> {
         match self {
-            Self::Invalid(offset) => Self::Invalid(place(offset)),
-            other => other,
-        }
-    }
-
-    /// Returns `error` with its offset moved to the invalid character, or the other causes as they are.
-    fn into_error(self, error: LiftError) -> BodyError<E> {
-        match self {
-            Self::Invalid(offset) => LiftError { offset: error.offset + offset, ..error }.into(),
-            Self::Memory(error) => BodyError::Memory(error),
-            Self::Stopped(error) => BodyError::Stopped(error),
+            Self::Invalid(offset) => {
+                ValueError::Lift { offset: place(offset), cause: LiftCause::Base64 }
+            }
+            Self::Memory(error) => ValueError::Memory(error),
+            Self::Stopped(error) => ValueError::Stopped(error),
         }
     }
 }

@@ -26,6 +26,8 @@ impl EventFraming {
     ///
     /// The bytes before the end may begin with a line feed that belongs to the end before.
     pub(crate) fn end(&mut self, bytes: &[u8]) -> Option<usize> {
+        #[cfg(test)]
+        SEARCHED.set(SEARCHED.get() + bytes.len());
         let mut at = usize::from(self.is_behind_return && bytes.first() == Some(&b'\n'));
         self.is_behind_return &= bytes.is_empty();
         loop {
@@ -45,6 +47,12 @@ impl EventFraming {
             }
         }
     }
+}
+
+#[cfg(test)]
+thread_local! {
+    /// The number of bytes that were given to be searched.
+    pub(crate) static SEARCHED: std::cell::Cell<usize> = const { std::cell::Cell::new(0) };
 }
 
 /// The fields of one event.

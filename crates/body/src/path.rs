@@ -15,23 +15,89 @@ pub enum PathStep {
     Index(usize),
 }
 
-/// Returns the JSON Pointer of `path`.
-#[must_use]
-pub fn pointer_of(text: &[u8], path: &[PathStep]) -> String {
-    let mut pointer = String::new();
-    for step in path {
-        pointer.push('/');
-        match step {
-            // Writing to a String cannot fail.
-            PathStep::Index(index) => drop(write!(pointer, "{index}")),
-            PathStep::Key(key) => {
-                let key = unescaped(text.get(key.clone()).unwrap_or_default());
-                let key = String::from_utf8_lossy(&key).replace('~', "~0").replace('/', "~1");
-                pointer.push_str(&key);
+/// The place of a value in the container that holds it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Place {
+    /// The number of the container in [`Containers`]. Number 0 holds the root of the text, with an empty key.
+    pub container: usize,
+    pub step: PathStep,
+}
+
+/// The containers that hold values of interest, as places. Each is behind the one that holds it.
+///
+/// A path for each value would take memory that is quadratic in the depth of a text.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Containers(Vec<Place>);
+
+impl Containers {
+    /// The step from number 0 to the root.
+    pub(crate) const ROOT: PathStep = PathStep::Key(0..0);
+
+    /// Adds a container. Returns its number.
+    pub(crate) fn add(&mut self, place: Place) -> usize {
+        self.0.push(place);
+        self.0.len()
+    }
+
+    /// Returns the places of all containers, from number 1 on.
+    pub(crate) fn places(&self) -> &[Place] {
+        &self.0
+    }
+
+    /// Keeps the containers that hold one of `places`, and renumbers those.
+    pub(crate) fn retain<'a>(&mut self, places: impl Iterator<Item = &'a mut Place>) {
+        let mut places: Vec<_> = places.collect();
+        let mut numbers = vec![0; self.0.len() + 1];
+        for place in &places {
+            let mut number = place.container;
+            // Containers that are marked have marked ones around them.
+            while let Some(mark @ 0) = numbers.get_mut(number).filter(|_| number != 0) {
+                *mark = 1;
+                number = self.0.get(number - 1).map_or(0, |place| place.container);
             }
         }
+        let mut count = 0;
+        for number in numbers.iter_mut().filter(|number| **number != 0) {
+            count += 1;
+            *number = count;
+        }
+        let renumbered = |place: &mut Place| {
+            place.container = numbers.get(place.container).copied().unwrap_or_default();
+        };
+        let mut kept = numbers.iter().skip(1);
+        self.0.retain_mut(|place| {
+            renumbered(place);
+            kept.next().is_some_and(|&number| number != 0)
+        });
+        for place in &mut places {
+            renumbered(place);
+        }
     }
-    pointer
+
+    /// Returns the JSON Pointer of the value at `place`.
+    #[must_use]
+    pub fn pointer_of(&self, text: &[u8], place: &Place) -> String {
+        let mut steps = Vec::new();
+        let mut place = place;
+        while let Some(outer) = place.container.checked_sub(1).and_then(|index| self.0.get(index)) {
+            steps.push(&place.step);
+            place = outer;
+        }
+        let mut pointer = String::new();
+        for step in steps.into_iter().rev() {
+            pointer.push('/');
+            match step {
+                // Writing to a String cannot fail.
+                PathStep::Index(index) => drop(write!(pointer, "{index}")),
+                PathStep::Key(key) => {
+                    let key = unescaped(text.get(key.clone()).unwrap_or_default());
+                    let key = String::from_utf8_lossy(&key).replace('~', "~0").replace('/', "~1");
+                    pointer.push_str(&key);
+                }
+            }
+        }
+        pointer
+    }
 }
 
 /// Returns the offset in `text`, which has escapes, of the byte that is at `offset` once they are removed.

@@ -10,12 +10,12 @@ use offloop_base64::{Alphabet, Base64Reader, Mode, max_decoded_len};
 use offloop_experts::{ResolvedPayload, Shape};
 use offloop_grammar::unescaped;
 
-use crate::error::{BodyError, LiftCause, LiftError, RestTooLong};
+use crate::error::{BodyError, LiftCause, RestTooLong, ValueError};
 use crate::experts;
 use crate::lift::{LiftConfig, LiftKind};
 use crate::nested::NumberLayout;
 use crate::numbers::{ElementType, NumberError, check_numbers};
-use crate::path::{PathStep, pointer_of};
+use crate::path::{Containers, PathStep, Place};
 use crate::scan::{Findings, MatchedType, MatchedValue, inside, scan};
 use crate::text::utf16_len;
 
@@ -34,6 +34,8 @@ pub(crate) const NULL: &[u8] = b"null";
 #[derive(Clone, Debug, Default)]
 pub struct BodyPlan {
     pub(crate) values: Vec<PlannedValue>,
+    /// The containers that hold the values.
+    containers: Containers,
     /// The other values that are not in the rest.
     pub(crate) dropped: Vec<Range<usize>>,
     /// Bytes of each memory. The small values share the first; each other value has one of its own.
@@ -97,14 +99,17 @@ impl BodyPlan {
         is_ours: bool,
         mut poll: impl FnMut() -> Result<(), E>,
     ) -> Result<Self, BodyError<E>> {
-        let Findings { matches, long_strings } = scan(text, config.search(), &mut poll)?;
-        let mut plan = Self { sizes: vec![0], rest_size: text.len(), ..Self::default() };
-        let (contents, hidden) = contents(text, matches, config, &mut poll)?;
+        let found = scan(text, config.search(), &mut poll)?;
+        let Findings { matches, containers, long_strings } = found;
+        let mut plan =
+            Self { sizes: vec![0], rest_size: text.len(), containers, ..Self::default() };
+        let (contents, hidden) = plan.contents(text, matches, config, &mut poll)?;
         plan.in_place = if is_ours { largest_text(&contents) } else { None };
         plan.values.reserve_exact(contents.len());
         for (matched, content) in contents {
             plan.add(matched, content);
         }
+        plan.containers.retain(plan.values.iter_mut().map(|value| &mut value.matched.place));
         plan.send_in_place();
         plan.drop_all(hidden, long_strings);
         plan.check_length(text, config.rules.longest_rest, &mut poll)?;
@@ -123,9 +128,11 @@ impl BodyPlan {
         self.rest_size
     }
 
-    /// Returns the plan as JSON, which crosses to JavaScript faster than objects do: `[restSize, sizes, values]`.
+    /// Returns the plan as JSON, which crosses to JavaScript faster than objects do: `[restSize, sizes, containers, values]`.
     ///
-    /// A value is `[path, pattern, memory, start]`, with more items for some:
+    /// `containers` has two items for each container from number 1 on: the number of the one that holds it, and its key or
+    /// index there. Number 0 holds the root, with an empty key. A value is `[container, key, pattern, memory, start]`, with
+    /// more items for some:
     ///
     /// | value | further items |
     /// |---|---|
@@ -134,7 +141,7 @@ impl BodyPlan {
     /// | tensor | `shape` |
     ///
     /// ```json
-    /// [812, [24, 65536], [[["ids"], 1, 0, 0], [["choices", 0, "data"], 0, 1, 0]]]
+    /// [812, [24, 65536], [0, "", 1, "choices", 2, 0], [[1, "ids", 1, 0, 0], [3, "data", 0, 1, 0]]]
     /// ```
     ///
     /// # Errors
@@ -147,6 +154,16 @@ impl BodyPlan {
         let mut json = format!("[{},", self.rest_size);
         list_numbers(&mut json, &self.sizes);
         json.push_str(",[");
+        for (index, place) in self.containers.places().iter().enumerate() {
+            if index % DESCRIBED == 0 {
+                poll()?;
+            }
+            if index != 0 {
+                json.push(',');
+            }
+            describe_place(place, text, &mut json);
+        }
+        json.push_str("],[");
         for (index, value) in self.values.iter().enumerate() {
             if index % DESCRIBED == 0 {
                 poll()?;
@@ -158,6 +175,44 @@ impl BodyPlan {
         }
         json.push_str("]]");
         Ok(json)
+    }
+
+    /// Decides how the bytes of each matched value are made. Values that cannot be lifted are left out or an error, as
+    /// `config` says.
+    fn contents<E>(
+        &self,
+        text: &[u8],
+        matches: Vec<MatchedValue>,
+        config: &LiftConfig,
+        poll: &mut impl FnMut() -> Result<(), E>,
+    ) -> Result<Contents, BodyError<E>> {
+        let pointer_of = |matched: &MatchedValue| self.containers.pointer_of(text, &matched.place);
+        if !config.rules.keeps_mismatches {
+            let mut types = matches.iter();
+            if let Some(matched) = types.find(|matched| matched.value_type == MatchedType::Mismatch)
+            {
+                return Err(mismatch(matched).at(|| pointer_of(matched)));
+            }
+        }
+        let mut contents = Vec::with_capacity(matches.len());
+        let mut hidden = Vec::new();
+        for matched in matches {
+            if config.kind(matched.pattern) == Some(LiftKind::Drop { is_listed: false }) {
+                hidden.push(matched.range);
+                continue;
+            }
+            match content(text, &matched, config, poll) {
+                Ok(content) => contents.push((matched, content)),
+                Err(ValueError::Lift { .. }) if config.rules.keeps_mismatches => {}
+                Err(error) => return Err(error.at(|| pointer_of(&matched))),
+            }
+        }
+        Ok((contents, hidden))
+    }
+
+    /// Returns the pointer of a value.
+    pub(crate) fn pointer_of(&self, text: &[u8], value: &PlannedValue) -> String {
+        self.containers.pointer_of(text, &value.matched.place)
     }
 
     /// Returns the parts of the text that are not in the rest, in its order.
@@ -258,30 +313,11 @@ impl BodyPlan {
 }
 
 impl PlannedValue {
-    pub(crate) fn lift_error(&self, text: &[u8], offset: usize, cause: LiftCause) -> LiftError {
-        lift_error(text, &self.matched, offset, cause)
-    }
-
     fn describe(&self, text: &[u8], json: &mut String) {
         let Self { matched, content, room, counts } = self;
-        json.push_str("[[");
-        for (index, step) in matched.path.iter().enumerate() {
-            if index != 0 {
-                json.push(',');
-            }
-            match step {
-                // Writing to a String cannot fail.
-                PathStep::Index(index) => drop(write!(json, "{index}")),
-                PathStep::Key(key) => {
-                    // The text between the quotes is valid JSON as it stands.
-                    json.push('"');
-                    let key = text.get(key.clone()).unwrap_or_default();
-                    json.push_str(&String::from_utf8_lossy(key));
-                    json.push('"');
-                }
-            }
-        }
-        let _ = write!(json, "],{},{},{}", matched.pattern, room.memory, room.bytes.start);
+        json.push('[');
+        describe_place(&matched.place, text, json);
+        let _ = write!(json, ",{},{},{}", matched.pattern, room.memory, room.bytes.start);
         if let LiftedContent::Experts(resolved) = content {
             let payload = resolved.payload();
             let Shape { rows, layers, topk } = payload.shape;
@@ -313,6 +349,21 @@ impl LiftedContent {
     }
 }
 
+/// Writes the number of the container and the key or index in it.
+fn describe_place(Place { container, step }: &Place, text: &[u8], json: &mut String) {
+    let _ = write!(json, "{container},");
+    match step {
+        // Writing to a String cannot fail.
+        PathStep::Index(index) => drop(write!(json, "{index}")),
+        PathStep::Key(key) => {
+            // The text between the quotes is valid JSON as it stands.
+            json.push('"');
+            json.push_str(&String::from_utf8_lossy(text.get(key.clone()).unwrap_or_default()));
+            json.push('"');
+        }
+    }
+}
+
 /// Writes `numbers` as a JSON array.
 pub(crate) fn list_numbers(json: &mut String, numbers: &[usize]) {
     json.push('[');
@@ -327,43 +378,13 @@ pub(crate) fn list_numbers(json: &mut String, numbers: &[usize]) {
 /// Matched values and how their bytes are made, and the ranges of those that are dropped without a word.
 type Contents = (Vec<(MatchedValue, LiftedContent)>, Vec<Range<usize>>);
 
-/// Decides how the bytes of each matched value are made. Values that cannot be lifted are left out or an error, as
-/// `config` says.
-fn contents<E>(
-    text: &[u8],
-    matches: Vec<MatchedValue>,
-    config: &LiftConfig,
-    poll: &mut impl FnMut() -> Result<(), E>,
-) -> Result<Contents, BodyError<E>> {
-    if !config.rules.keeps_mismatches {
-        let mut types = matches.iter();
-        if let Some(matched) = types.find(|matched| matched.value_type == MatchedType::Mismatch) {
-            return Err(mismatch(text, matched).into());
-        }
-    }
-    let mut contents = Vec::with_capacity(matches.len());
-    let mut hidden = Vec::new();
-    for matched in matches {
-        if config.kind(matched.pattern) == Some(LiftKind::Drop { is_listed: false }) {
-            hidden.push(matched.range);
-            continue;
-        }
-        match content(text, &matched, config, poll) {
-            Ok(content) => contents.push((matched, content)),
-            Err(BodyError::Lift(_)) if config.rules.keeps_mismatches => {}
-            Err(error) => return Err(error),
-        }
-    }
-    Ok((contents, hidden))
-}
-
 /// Decides how the bytes of a matched value are made. Checks them too, if values that cannot be lifted stay.
 fn content<E>(
     text: &[u8],
     matched: &MatchedValue,
     config: &LiftConfig,
     poll: &mut impl FnMut() -> Result<(), E>,
-) -> Result<LiftedContent, BodyError<E>> {
+) -> Result<LiftedContent, ValueError<E>> {
     let content = match (config.kind(matched.pattern), &matched.value_type) {
         (Some(LiftKind::Base64), &MatchedType::Text { has_escapes }) => {
             LiftedContent::Base64 { has_escapes, element: None }
@@ -378,10 +399,10 @@ fn content<E>(
         (Some(LiftKind::Drop { .. }), _) => LiftedContent::Dropped,
         (Some(LiftKind::Experts(hints)), MatchedType::Text { .. } | MatchedType::Object) => {
             let resolved = experts::resolve(text, matched, &hints, poll)?;
-            let resolved = resolved.ok_or_else(|| mismatch(text, matched))?;
+            let resolved = resolved.ok_or_else(|| mismatch(matched))?;
             LiftedContent::Experts(Box::new(resolved))
         }
-        _ => return Err(mismatch(text, matched).into()),
+        _ => return Err(mismatch(matched)),
     };
     if config.rules.keeps_mismatches {
         check_content(text, matched, &content, poll)?;
@@ -395,7 +416,7 @@ fn check_content<E>(
     matched: &MatchedValue,
     content: &LiftedContent,
     poll: &mut impl FnMut() -> Result<(), E>,
-) -> Result<(), BodyError<E>> {
+) -> Result<(), ValueError<E>> {
     let bytes = text.get(matched.range.clone()).unwrap_or_default();
     match content {
         LiftedContent::Base64 { has_escapes, element } => {
@@ -404,13 +425,13 @@ fn check_content<E>(
             let len = check_base64(own.as_deref().unwrap_or(characters), poll)?;
             let is_whole =
                 element.is_none_or(|element| len.is_some_and(|len| len % element.size() == 0));
-            if len.is_some() && is_whole { Ok(()) } else { Err(mismatch(text, matched).into()) }
+            if len.is_some() && is_whole { Ok(()) } else { Err(mismatch(matched)) }
         }
         LiftedContent::Numbers { element } => {
             let count = matched.value_type.number_count();
             check_numbers(bytes, *element, count, poll).map_err(|error| match error {
-                NumberError::Unfit { .. } => mismatch(text, matched).into(),
-                NumberError::Stopped(error) => BodyError::Stopped(error),
+                NumberError::Unfit { .. } => mismatch(matched),
+                NumberError::Stopped(error) => ValueError::Stopped(error),
             })
         }
         LiftedContent::Experts(payload) => {
@@ -425,12 +446,12 @@ fn check_content<E>(
 fn check_base64<E>(
     text: &[u8],
     poll: &mut impl FnMut() -> Result<(), E>,
-) -> Result<Option<usize>, BodyError<E>> {
+) -> Result<Option<usize>, ValueError<E>> {
     let mut reader = Base64Reader::new(text, Mode::Forgiving, Alphabet::Standard);
     let mut scratch = vec![0; CHECKED];
     let mut size = 0;
     loop {
-        poll().map_err(BodyError::Stopped)?;
+        poll().map_err(ValueError::Stopped)?;
         let Ok(len) = reader.read(&mut scratch) else { return Ok(None) };
         size += len;
         if len < CHECKED {
@@ -442,12 +463,8 @@ fn check_base64<E>(
 /// Bytes that are decoded at a time to check them: they stay in the cache.
 const CHECKED: usize = 16 << 10;
 
-fn mismatch(text: &[u8], matched: &MatchedValue) -> LiftError {
-    lift_error(text, matched, matched.range.start, LiftCause::Mismatch)
-}
-
-fn lift_error(text: &[u8], matched: &MatchedValue, offset: usize, cause: LiftCause) -> LiftError {
-    LiftError { pointer: pointer_of(text, &matched.path), offset, cause }
+fn mismatch<E>(matched: &MatchedValue) -> ValueError<E> {
+    ValueError::Lift { offset: matched.range.start, cause: LiftCause::Mismatch }
 }
 
 /// Returns the index of the base64 string that is best decoded in place.

@@ -10,7 +10,7 @@ use std::ops::Range;
 use offloop_grammar::{CheckError, JsonVisitor, ReadError, Text, read, unescaped};
 
 use crate::nested::{NestedNumbers, Nesting, NumberLayout};
-use crate::path::PathStep;
+use crate::path::{Containers, PathStep, Place};
 use crate::pattern::Patterns;
 
 /// The JSON type that a pattern accepts.
@@ -56,7 +56,7 @@ pub struct MatchedValue {
     pub value_type: MatchedType,
     /// The bytes of the value. A string includes its quotes.
     pub range: Range<usize>,
-    pub path: Vec<PathStep>,
+    pub place: Place,
 }
 
 /// Why a text was not scanned to its end.
@@ -93,6 +93,8 @@ pub struct Search<'a> {
 pub struct Findings {
     /// The values that patterns match, but for those that a later value of the same key replaces.
     pub matches: Vec<MatchedValue>,
+    /// The containers that matches are in, or were in.
+    pub containers: Containers,
     /// The strings that are too long, wherever they stand.
     pub long_strings: Vec<Range<usize>>,
 }
@@ -115,6 +117,7 @@ pub fn scan<E>(
         pending: None,
         skipped: 0,
         matches: Vec::new(),
+        containers: Containers::default(),
         long_strings: Vec::new(),
         poll,
     };
@@ -124,7 +127,8 @@ pub fn scan<E>(
         Err(ReadError::Visitor(error)) => return Err(ScanError::Stopped(error)),
     }
     let matches = scanner.matches.into_iter().flatten().collect();
-    Ok(Findings { matches, long_strings: scanner.long_strings })
+    let Scanner { containers, long_strings, .. } = scanner;
+    Ok(Findings { matches, containers, long_strings })
 }
 
 /// Returns the bytes of a string without its quotes.
@@ -135,6 +139,8 @@ pub(crate) fn inside(range: &Range<usize>) -> Range<usize> {
 /// A container in which a pattern may match something.
 struct OpenContainer {
     is_object: bool,
+    /// Its number, once something matches inside of it.
+    number: Option<usize>,
     /// The start of its pattern nodes in `Scanner::nodes`.
     nodes: usize,
     /// The index of the next element of an array.
@@ -147,6 +153,18 @@ struct OpenContainer {
     by_key: HashMap<Vec<u8>, Range<usize>>,
 }
 
+impl OpenContainer {
+    /// Returns the place of the next value in the container, which has a number.
+    fn place(&self) -> Place {
+        let step = if self.is_object {
+            PathStep::Key(self.key.clone())
+        } else {
+            PathStep::Index(self.index)
+        };
+        Place { container: self.number.unwrap_or_default(), step }
+    }
+}
+
 /// A container that a pattern matches, before its end is known.
 struct PendingMatch {
     pattern: usize,
@@ -154,7 +172,7 @@ struct PendingMatch {
     value_type: MatchedType,
     /// The numbers of an array, until it ends.
     numbers: Option<NestedNumbers>,
-    path: Vec<PathStep>,
+    place: Place,
 }
 
 struct Scanner<'a, P> {
@@ -170,6 +188,7 @@ struct Scanner<'a, P> {
     skipped: usize,
     /// The matches in the order of the text. `None` where a later value of the same key replaced one.
     matches: Vec<Option<MatchedValue>>,
+    containers: Containers,
     long_strings: Vec<Range<usize>>,
     poll: P,
 }
@@ -193,15 +212,19 @@ impl<P> Scanner<'_, P> {
         }
     }
 
-    fn path(&self) -> Vec<PathStep> {
-        let step = |container: &OpenContainer| {
-            if container.is_object {
-                PathStep::Key(container.key.clone())
-            } else {
-                PathStep::Index(container.index)
-            }
+    /// Returns the place of the next value. Numbers the containers around it.
+    fn place(&mut self) -> Place {
+        let is_numbered = |container: &OpenContainer| container.number.is_some();
+        let first = self.open.iter().rposition(is_numbered).map_or(0, |index| index + 1);
+        let mut place = match first.checked_sub(1).and_then(|index| self.open.get(index)) {
+            Some(container) => container.place(),
+            None => Place { container: 0, step: Containers::ROOT },
         };
-        self.open.iter().map(step).collect()
+        for container in self.open.get_mut(first..).unwrap_or_default() {
+            container.number = Some(self.containers.add(place));
+            place = container.place();
+        }
+        place
     }
 
     fn scalar(&mut self, range: Range<usize>, text: Option<Text<'_>>) {
@@ -217,8 +240,8 @@ impl<P> Scanner<'_, P> {
                 ) => MatchedType::Text { has_escapes },
                 _ => MatchedType::Mismatch,
             };
-            let path = self.path();
-            self.matches.push(Some(MatchedValue { pattern, value_type, range, path }));
+            let place = self.place();
+            self.matches.push(Some(MatchedValue { pattern, value_type, range, place }));
         }
         self.end();
     }
@@ -281,8 +304,8 @@ impl<E, P: FnMut() -> Result<(), E>> JsonVisitor for Scanner<'_, P> {
                 _ => (MatchedType::Mismatch, None),
             };
             let numbers = nesting.map(NestedNumbers::new);
-            let path = self.path();
-            self.pending = Some(PendingMatch { pattern, start: at, value_type, numbers, path });
+            let place = self.place();
+            self.pending = Some(PendingMatch { pattern, start: at, value_type, numbers, place });
             self.skipped = 1;
             return Ok(());
         }
@@ -293,7 +316,9 @@ impl<E, P: FnMut() -> Result<(), E>> JsonVisitor for Scanner<'_, P> {
         let (nodes, matches) = (self.nodes.len(), self.matches.len());
         self.nodes.extend_from_slice(&self.next);
         let by_key = HashMap::new();
-        self.open.push(OpenContainer { is_object, nodes, index: 0, key: 0..0, matches, by_key });
+        let container =
+            OpenContainer { is_object, number: None, nodes, index: 0, key: 0..0, matches, by_key };
+        self.open.push(container);
         Ok(())
     }
 
@@ -313,13 +338,13 @@ impl<E, P: FnMut() -> Result<(), E>> JsonVisitor for Scanner<'_, P> {
             }
             return Ok(());
         }
-        if let Some(PendingMatch { pattern, start, value_type, numbers, path }) =
+        if let Some(PendingMatch { pattern, start, value_type, numbers, place }) =
             self.pending.take()
         {
             let layout = numbers.and_then(NestedNumbers::finish);
             let value_type = layout.map_or(value_type, MatchedType::Numbers);
             let range = start..end;
-            self.matches.push(Some(MatchedValue { pattern, value_type, range, path }));
+            self.matches.push(Some(MatchedValue { pattern, value_type, range, place }));
         }
         self.end();
         Ok(())

@@ -66,7 +66,7 @@ fn each_kind_goes_to_its_memory() {
         take_apart(&mut text.clone().into_bytes(), &config(&lifts, false), false).unwrap();
     assert_eq!(
         describe(&plan, text.as_bytes()),
-        r#"[69,[40,75000],[[["a"],0,0,0],[["b"],1,0,8],[["c"],2,0,16],[["d"],3,1,0],[["k\"",1,"e"],4,0,32]]]"#
+        r#"[69,[40,75000],[0,"",1,"k\"",2,1],[[1,"a",0,0,0],[1,"b",1,0,8],[1,"c",2,0,16],[1,"d",3,1,0],[3,"e",4,0,32]]]"#
     );
     assert_eq!(
         String::from_utf8(rest).unwrap(),
@@ -87,7 +87,7 @@ fn experts_are_described_with_their_shape() {
     let text = br#"{"e":{"data":"AQIDBAUG","shape":[3,1,2],"dtype":"uint8","start":4}}"#;
     let (plan, filled, rest, memories) =
         take_apart(&mut text.to_vec(), &config(&[("/e", "experts")], false), false).unwrap();
-    assert_eq!(describe(&plan, text), r#"[10,[8],[[["e"],0,0,0,[3,1,2],"uint8",4]]]"#);
+    assert_eq!(describe(&plan, text), r#"[10,[8],[0,""],[[1,"e",0,0,0,[3,1,2],"uint8",4]]]"#);
     assert_eq!(filled.lengths, [6]);
     assert_eq!(memories, [[1, 2, 3, 4, 5, 6, 0, 0]]);
     assert_eq!(rest, br#"{"e":null}"#);
@@ -167,7 +167,7 @@ fn the_largest_string_is_decoded_in_place_if_the_body_is_ours() {
         let expected = b"ABC".repeat(1 << 19);
         if is_ours {
             assert_eq!(plan.sizes().len(), 2);
-            assert!(describe(&plan, text.as_bytes()).contains(r#"[["b"],0,2,0]"#));
+            assert!(describe(&plan, text.as_bytes()).contains(r#"[1,"b",0,2,0]"#));
             assert!(body.starts_with(&expected));
         } else {
             assert_eq!(memories[2], expected);
@@ -279,11 +279,11 @@ proptest! {
         prop_assert_eq!(String::from_utf8(rest).unwrap(), with(&|_| "null".to_owned()));
         let lengths: Vec<_> = members.iter().map(|member| member.bytes.len()).collect();
         prop_assert_eq!(&filled.lengths, &lengths);
-        // `[restSize,[sizes],[[[index,"v"],pattern,memory,start],…]]`
+        // `[restSize,[sizes],[0,"",1,index,…],[[container,"v",pattern,memory,start],…]]`
         let description = describe(&plan, text.as_bytes());
         let mut ends = vec![0; memories.len()];
         for (index, member) in members.iter().enumerate() {
-            let before = format!("[[{index},\"v\"],{index},");
+            let before = format!("[{},\"v\",{index},", index + 2);
             let behind = description.split(&before).nth(1).unwrap();
             let mut numbers = behind.split(']').next().unwrap().split(',');
             let mut number = || numbers.next().unwrap().parse::<usize>().unwrap();
@@ -326,7 +326,7 @@ fn nested_numbers_are_described_with_their_lengths() {
         take_apart(&mut text.to_vec(), &config(&lifts, false), false).unwrap();
     assert_eq!(
         describe(&plan, text),
-        r#"[28,[40],[[["r"],0,0,0,0,8,3],[["t"],1,0,24,[2,1]],[["b"],2,0,32]]]"#
+        r#"[28,[40],[0,""],[[1,"r",0,0,0,0,8,3],[1,"t",1,0,24,[2,1]],[1,"b",2,0,32]]]"#
     );
     assert_eq!(rest, br#"{"r":null,"t":null,"b":null}"#);
     assert_eq!(filled.lengths, [3, 4, 4]);
@@ -402,11 +402,11 @@ fn dropped_values_are_null_and_only_listed_where_that_is_asked_for() {
     let (rest, description) =
         rest_of(&[("/a", "drop"), ("/c", "drop:listed"), ("/d", "drop")], 100);
     assert_eq!(rest, r#"{"a":null,"c":null,"d":null,"e":["a long string","short"]}"#);
-    assert_eq!(description, r#"[58,[0],[[["c"],1,0,0]]]"#);
+    assert_eq!(description, r#"[58,[0],[0,""],[[1,"c",1,0,0]]]"#);
     // A string inside of a lifted or a dropped value is not found twice.
     let (rest, description) = rest_of(&[("/a", "drop"), ("/e", "raw")], 14);
     assert_eq!(rest, r#"{"a":null,"c":null,"d":null,"e":null}"#);
-    assert_eq!(description, r#"[37,[32],[[["e"],1,0,0]]]"#);
+    assert_eq!(description, r#"[37,[32],[0,""],[[1,"e",1,0,0]]]"#);
     let (rest, _) = rest_of(&[], 14);
     assert_eq!(rest, r#"{"a":{"b":null},"c":null,"d":null,"e":[null,"short"]}"#);
     let (rest, _) = rest_of(&[], 15);
@@ -450,4 +450,42 @@ fn a_rest_is_measured_in_utf16() {
             assert!(units <= size, "{text}");
         }
     }
+}
+
+#[test]
+fn containers_of_values_that_are_replaced_are_left_out() {
+    let text = br#"{"a":{"b":[{"x":1}]},"c":[{"x":2}],"a":{"d":{"x":3}},"x":4}"#;
+    let (plan, ..) =
+        take_apart(&mut text.to_vec(), &config(&[("/**/x", "raw")], false), false).unwrap();
+    assert_eq!(
+        describe(&plan, text),
+        r#"[68,[24],[0,"",1,"c",2,0,1,"a",4,"d"],[[3,"x",0,0,0],[5,"x",0,0,8],[1,"x",0,0,16]]]"#
+    );
+    let (plan, ..) = take_apart(&mut b"7".to_vec(), &config(&[("", "raw")], false), false).unwrap();
+    assert_eq!(describe(&plan, b"7"), r#"[4,[8],[],[[0,"",0,0,0]]]"#);
+}
+
+#[test]
+fn many_deep_values_are_described_in_bytes_that_grow_with_the_text() {
+    for (open, close, lifts) in
+        [("{\"x\":1,\"a\":", "}", [("/**/x", "raw")]), ("[1,", "]", [("/**/0", "raw")])]
+    {
+        let len = |depth: usize| {
+            let text = format!("{}0{}", open.repeat(depth), close.repeat(depth)).into_bytes();
+            let plan = plan(&text, &config(&lifts, false)).unwrap();
+            (describe(&plan, &text).len(), text.len())
+        };
+        let (description, text) = len(20_000);
+        assert!(description < 10 * text, "{description} bytes of {text}");
+    }
+}
+
+#[test]
+fn kept_values_cost_nothing_for_their_depth() {
+    let depth = 50_000;
+    let text =
+        format!("{}0{}", "{\"x\":\"*\",\"a\":".repeat(depth), "}".repeat(depth)).into_bytes();
+    let plan = plan(&text, &config(&[("/**/x", "base64")], true)).unwrap();
+    assert_eq!(plan.rest_size(), text.len());
+    assert_eq!(describe(&plan, &text), format!("[{},[0],[],[]]", text.len()));
 }

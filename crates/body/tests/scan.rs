@@ -4,8 +4,8 @@
 
 use offloop_body::{
     AcceptedType, ElementType, MatchedType, MatchedValue, Nesting, NumberError, NumberLayout,
-    PatternError, Patterns, PointerError, ScanError, Search, escaped_offset, fill_numbers,
-    pointer_of, scan, unescaped,
+    PatternError, Patterns, PointerError, ScanError, Search, escaped_offset, fill_numbers, scan,
+    unescaped,
 };
 use offloop_grammar::check;
 use proptest::prelude::*;
@@ -24,7 +24,10 @@ fn finds(text: &str, pointers: &[&str], accepted: AcceptedType) -> Vec<(String, 
     let patterns = patterns(pointers);
     let found = scan(text.as_bytes(), search(&patterns, &accepted), || Ok::<(), ()>(())).unwrap();
     let shown = |find: &MatchedValue| {
-        (pointer_of(text.as_bytes(), &find.path), text[find.range.clone()].to_owned())
+        (
+            found.containers.pointer_of(text.as_bytes(), &find.place),
+            text[find.range.clone()].to_owned(),
+        )
     };
     found.matches.iter().map(shown).collect()
 }

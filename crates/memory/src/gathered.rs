@@ -160,21 +160,21 @@ pub fn recycle<T>(chunks: &mut Vec<Chunk<T>>) {
 pub struct Joined<T> {
     /// The input. Several chunks are kept until the JS thread may release them.
     chunks: Vec<Chunk<T>>,
-    joined: Option<(Block, usize)>,
+    whole: Option<(Block, usize)>,
     /// The part that is asked for; `None` means all.
     part: Option<Range<usize>>,
 }
 
 impl<T> Default for Joined<T> {
     fn default() -> Self {
-        Self { chunks: Vec::new(), joined: None, part: None }
+        Self { chunks: Vec::new(), whole: None, part: None }
     }
 }
 
 impl<T: TakenMemory> Joined<T> {
     #[must_use]
     pub fn new(chunks: Vec<Chunk<T>>) -> Self {
-        Self { chunks, joined: None, part: None }
+        Self { chunks, whole: None, part: None }
     }
 
     /// Copies the chunks to one block, unless there is one chunk that can be written to. Calls `poll` at least once a
@@ -198,14 +198,14 @@ impl<T: TakenMemory> Joined<T> {
         let size = self.chunks.iter().map(Chunk::len).sum();
         let mut block = recycler.acquire(size)?;
         join_chunks(&self.chunks, &mut block, &mut poll)?;
-        self.joined = Some((block, size));
+        self.whole = Some((block, size));
         Ok(())
     }
 
     /// Returns whether JavaScript gets the memory back: it was taken from the caller, and holds nothing else.
     #[must_use]
     pub fn is_taken(&self) -> bool {
-        matches!(self.chunks.as_slice(), [Chunk::Taken(_)]) && self.joined.is_none()
+        matches!(self.chunks.as_slice(), [Chunk::Taken(_)]) && self.whole.is_none()
     }
 
     /// Leaves the bytes outside of `part` out.
@@ -214,7 +214,7 @@ impl<T: TakenMemory> Joined<T> {
     }
 
     pub fn bytes_mut(&mut self) -> &mut [u8] {
-        let only = match (&mut self.joined, self.chunks.as_mut_slice()) {
+        let only = match (&mut self.whole, self.chunks.as_mut_slice()) {
             (Some((block, size)), _) => block.get_mut(..*size),
             (None, [chunk]) => chunk.bytes_mut(),
             _ => None,
@@ -226,7 +226,7 @@ impl<T: TakenMemory> Joined<T> {
 
     /// Gives recycled memory back. The JS thread releases the rest.
     pub fn recycle(&mut self) {
-        self.joined = None;
+        self.whole = None;
         recycle(&mut self.chunks);
     }
 }
