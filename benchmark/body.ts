@@ -10,7 +10,7 @@ import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { isDeepStrictEqual } from 'node:util'
-import { parse, split } from '../src/index.ts'
+import { parse, split, type Lift } from '../src/index.ts'
 import { many, Random } from './documents.ts'
 import {
   besideHeap,
@@ -40,6 +40,8 @@ interface Choice {
   routed_experts: unknown
   token_ids?: unknown
   logprobs?: unknown
+  sampling_mask?: unknown
+  hidden_states?: unknown
 }
 interface Completion {
   readonly choices: Choice[]
@@ -49,7 +51,7 @@ interface Completion {
 interface Case {
   readonly name: string
   readonly body: Buffer
-  readonly lift: Readonly<Record<string, 'base64' | 'int32' | 'float64'>>
+  readonly lift: Readonly<Record<string, Lift>>
   /** What else a plain program turns into typed arrays. */
   readonly areNumbersLifted?: boolean
   readonly isSpliced?: boolean
@@ -103,6 +105,29 @@ function completion(choices: number, experts: number, tokens: number, text: stri
   )
 }
 
+/** Sampling masks as lists of lists of token ids, 3 MB of JSON, and states as rectangular lists of floats. */
+function masked(): Buffer {
+  const random = new Random(1)
+  const mask = many(2000, random, () => many(random.below(450), random, () => random.below(151_936)))
+  const states = many(200, random, () => many(256, random, () => random.unit()))
+  const choice = { index: 0, sampling_mask: mask, hidden_states: states, message: { role: 'assistant', content: 'x' } }
+  return Buffer.from(JSON.stringify({ id: 'cmpl-1', object: 'chat.completion', choices: [choice] }))
+}
+
+/** Flattens nested lists as a plain program does. */
+function flatten(choice: Choice): void {
+  const { sampling_mask: mask, hidden_states: states } = choice
+  if (Array.isArray(mask)) {
+    choice.sampling_mask = {
+      values: Int32Array.from(mask.flat()),
+      counts: Int32Array.from(mask, ({ length }) => length),
+    }
+  }
+  if (Array.isArray(states)) {
+    choice.hidden_states = { data: Float32Array.from(states.flat()), shape: [states.length, states[0].length] }
+  }
+}
+
 const EXPERTS = { '/choices/*/routed_experts': 'base64' } as const
 const DATA = { '/choices/*/routed_experts/data': 'base64' } as const
 const NUMBERS = { '/choices/*/token_ids': 'int32', '/choices/*/logprobs': 'float64' } as const
@@ -123,6 +148,12 @@ const CASES: readonly Case[] = [
     lift: { ...EXPERTS, ...NUMBERS },
     areNumbersLifted: true,
   },
+  {
+    name: 'masks and states of 4 MB, lifted as ragged and tensor',
+    body: masked(),
+    lift: { '/choices/*/sampling_mask': { ragged: 'int32' }, '/choices/*/hidden_states': { tensor: 'float32' } },
+    areNumbersLifted: true,
+  },
   { name: '2 KB', body: completion(1, 600, 40, 'an answer. '), lift: EXPERTS },
 ]
 
@@ -136,12 +167,14 @@ function plainly(body: Buffer, { areNumbersLifted = false }: Case): Completion {
     if (!areNumbersLifted) continue
     if (Array.isArray(choice.token_ids)) choice.token_ids = Int32Array.from(choice.token_ids)
     if (Array.isArray(choice.logprobs)) choice.logprobs = Float64Array.from(choice.logprobs)
+    flatten(choice)
   }
   return value
 }
 
 function putBlob(choice: Choice, blobOf: (text: string) => Buffer): void {
   const { routed_experts: experts } = choice
+  if (experts === undefined) return
   if (typeof experts === 'string') choice.routed_experts = blobOf(experts)
   // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- the template has an object here
   else Object.assign(experts as object, { data: blobOf((experts as { readonly data: string }).data) })
