@@ -209,23 +209,24 @@ impl Work for FillBody {
 
     fn run(&mut self, flag: &Flag) -> Result<String, Failure> {
         let mut memories: Vec<_> = self.memories.iter_mut().map(PinnedBuffer::result).collect();
-        let text = self.body.bytes_mut();
         let replacements = self.replacements.as_deref();
-        if let Some(rest) = &mut self.rest {
-            let target = FillTarget { rest: rest.result(), memories: &mut memories, replacements };
-            return Ok(self.plan.fill(text, target, || flag.check())?.describe());
-        }
         let size = self.plan.rest_size();
-        let mut rest = acquire(size)?;
-        let room = rest.get_mut(..size).unwrap_or_default();
-        let target = FillTarget { rest: room, memories: &mut memories, replacements };
-        let filled = self.plan.fill(text, target, || flag.check())?;
-        let rest = if filled.is_ascii {
-            RestText::ascii(rest, size)
-        } else {
-            RestText::new(rest.get(..size).unwrap_or_default(), acquire, || flag.check())?
+        let mut block = None;
+        let rest = match &mut self.rest {
+            Some(rest) => rest.result(),
+            None => block.insert(acquire(size)?).get_mut(..size).unwrap_or_default(),
         };
-        *lock(&self.text) = Some(rest);
+        let target = FillTarget { rest, memories: &mut memories, replacements };
+        let filled = self.plan.fill(self.body.bytes_mut(), target, || flag.check())?;
+        if let Some(block) = block {
+            let rest = if filled.is_ascii {
+                RestText::ascii(block, size)
+            } else {
+                let text = block.get(..size).unwrap_or_default();
+                RestText::new(text, acquire, || flag.check())?
+            };
+            *lock(&self.text) = Some(rest);
+        }
         Ok(filled.describe())
     }
 

@@ -106,8 +106,26 @@ pub struct Findings {
 pub fn scan<E>(
     text: &[u8],
     search: Search<'_>,
-    poll: impl FnMut() -> Result<(), E>,
+    mut poll: impl FnMut() -> Result<(), E>,
 ) -> Result<Findings, ScanError<E>> {
+    let mut failure = None;
+    let mut goes_on = || match poll() {
+        Ok(()) => true,
+        Err(error) => {
+            failure = Some(error);
+            false
+        }
+    };
+    let found = find(text, search, &mut goes_on);
+    found.map_err(|error| failure.map_or(ScanError::Json(error), ScanError::Stopped))
+}
+
+/// Scans `text` until `goes_on` returns false. It is compiled once, for all kinds of polls.
+fn find(
+    text: &[u8],
+    search: Search<'_>,
+    goes_on: &mut dyn FnMut() -> bool,
+) -> Result<Findings, CheckError> {
     let mut scanner = Scanner {
         text,
         search,
@@ -119,17 +137,21 @@ pub fn scan<E>(
         matches: Vec::new(),
         containers: Containers::default(),
         long_strings: Vec::new(),
-        poll,
+        goes_on,
     };
     match read(text, &mut scanner) {
         Ok(()) => {}
-        Err(ReadError::Unexpected(offset)) => return Err(ScanError::Json(CheckError { offset })),
-        Err(ReadError::Visitor(error)) => return Err(ScanError::Stopped(error)),
+        Err(ReadError::Unexpected(offset)) => return Err(CheckError { offset }),
+        // The caller knows why it stopped.
+        Err(ReadError::Visitor(Stopped)) => return Err(CheckError { offset: 0 }),
     }
     let matches = scanner.matches.into_iter().flatten().collect();
     let Scanner { containers, long_strings, .. } = scanner;
     Ok(Findings { matches, containers, long_strings })
 }
+
+/// The caller stopped the scan.
+struct Stopped;
 
 /// Returns the bytes of a string without its quotes.
 pub(crate) fn inside(range: &Range<usize>) -> Range<usize> {
@@ -175,7 +197,7 @@ struct PendingMatch {
     place: Place,
 }
 
-struct Scanner<'a, P> {
+struct Scanner<'a> {
     text: &'a [u8],
     search: Search<'a>,
     open: Vec<OpenContainer>,
@@ -190,10 +212,10 @@ struct Scanner<'a, P> {
     matches: Vec<Option<MatchedValue>>,
     containers: Containers,
     long_strings: Vec<Range<usize>>,
-    poll: P,
+    goes_on: &'a mut dyn FnMut() -> bool,
 }
 
-impl<P> Scanner<'_, P> {
+impl Scanner<'_> {
     /// Begins a value outside of skipped containers. Returns the pattern that matches it.
     fn begin(&mut self) -> Option<usize> {
         if let Some(container) = self.open.last_mut().filter(|container| !container.is_object) {
@@ -278,14 +300,14 @@ impl<P> Scanner<'_, P> {
     }
 }
 
-impl<E, P: FnMut() -> Result<(), E>> JsonVisitor for Scanner<'_, P> {
-    type Error = E;
+impl JsonVisitor for Scanner<'_> {
+    type Error = Stopped;
 
-    fn progress(&mut self, _: usize) -> Result<(), E> {
-        (self.poll)()
+    fn progress(&mut self, _: usize) -> Result<(), Stopped> {
+        if (self.goes_on)() { Ok(()) } else { Err(Stopped) }
     }
 
-    fn open(&mut self, is_object: bool, at: usize) -> Result<(), E> {
+    fn open(&mut self, is_object: bool, at: usize) -> Result<(), Stopped> {
         if self.skipped != 0 {
             self.skipped += 1;
             if let Some(numbers) = self.numbers_of_pending() {
@@ -322,7 +344,7 @@ impl<E, P: FnMut() -> Result<(), E>> JsonVisitor for Scanner<'_, P> {
         Ok(())
     }
 
-    fn close(&mut self, end: usize) -> Result<(), E> {
+    fn close(&mut self, end: usize) -> Result<(), Stopped> {
         if self.skipped == 0 {
             self.end_member();
             if let Some(container) = self.open.pop() {
@@ -350,7 +372,7 @@ impl<E, P: FnMut() -> Result<(), E>> JsonVisitor for Scanner<'_, P> {
         Ok(())
     }
 
-    fn key(&mut self, text: Text<'_>) -> Result<(), E> {
+    fn key(&mut self, text: Text<'_>) -> Result<(), Stopped> {
         if self.skipped != 0 {
             return Ok(());
         }
@@ -368,7 +390,7 @@ impl<E, P: FnMut() -> Result<(), E>> JsonVisitor for Scanner<'_, P> {
         Ok(())
     }
 
-    fn string(&mut self, text: Text<'_>) -> Result<(), E> {
+    fn string(&mut self, text: Text<'_>) -> Result<(), Stopped> {
         self.not_a_number();
         let Range { start, end } = text.range();
         let range = start - 1..end + 1;
@@ -383,18 +405,18 @@ impl<E, P: FnMut() -> Result<(), E>> JsonVisitor for Scanner<'_, P> {
         self.skipped != 0
     }
 
-    fn integers(&mut self, count: usize) -> Result<(), E> {
+    fn integers(&mut self, count: usize) -> Result<(), Stopped> {
         self.count_numbers(count);
         Ok(())
     }
 
-    fn number(&mut self, text: &[u8], at: usize) -> Result<(), E> {
+    fn number(&mut self, text: &[u8], at: usize) -> Result<(), Stopped> {
         self.count_numbers(1);
         self.scalar(at..at + text.len(), None);
         Ok(())
     }
 
-    fn literal(&mut self, value: Option<bool>, at: usize) -> Result<(), E> {
+    fn literal(&mut self, value: Option<bool>, at: usize) -> Result<(), Stopped> {
         self.not_a_number();
         let Some(value) = value else {
             if self.skipped == 0 {

@@ -5,6 +5,7 @@
 mod buffer;
 mod compact;
 mod date;
+mod digits;
 mod error;
 mod indent;
 pub mod layout;

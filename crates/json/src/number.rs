@@ -2,6 +2,8 @@
 //!
 //! A function returns the length of number and comma. It may also overwrite the rest of its block.
 
+use crate::digits::NumberText;
+
 /// The double from which on every double is an integer. All integers below it are exact.
 const EXACT: f64 = 9_007_199_254_740_992.0;
 
@@ -28,7 +30,7 @@ pub(crate) fn double(value: f64, to: &mut [u8; NUMBER]) -> usize {
     } else if !value.is_finite() {
         return text("null", to);
     }
-    text(ryu_js::Buffer::new().format_finite(value), to)
+    text(NumberText::of(zmij::Buffer::new().format_finite(value)).as_str(), to)
 }
 
 /// The `f32` below which all integers are exact.

@@ -51,9 +51,9 @@ pub fn transcode<M: Memory>(
     tape: Tape<'_>,
     kernel: Kernel,
     memory: &mut M,
-    poll: impl FnMut() -> Result<(), M::Error>,
+    mut poll: impl FnMut() -> Result<(), M::Error>,
 ) -> Result<JsonExtent, TranscodeError<M::Error>> {
-    let mut transcoder = Transcoder::new(tape, kernel, memory, poll)?;
+    let mut transcoder = Transcoder::new(tape, kernel, memory, &mut poll)?;
     transcoder.segments()?;
     transcoder.writer.out.drop_comma();
     transcoder.writer.pause()?;
@@ -65,9 +65,9 @@ pub(crate) fn transcode_part<M: Memory>(
     tape: Tape<'_>,
     kernel: Kernel,
     memory: &mut M,
-    poll: impl FnMut() -> Result<(), M::Error>,
+    mut poll: impl FnMut() -> Result<(), M::Error>,
 ) -> Result<PartExtent, TranscodeError<M::Error>> {
-    let mut transcoder = Transcoder::new(tape, kernel, memory, poll)?;
+    let mut transcoder = Transcoder::new(tape, kernel, memory, &mut poll)?;
     transcoder.segments()?;
     transcoder.writer.pause()?;
     let Transcoder { writer, raws, dropped, closes, .. } = transcoder;
@@ -78,9 +78,12 @@ pub(crate) fn transcode_part<M: Memory>(
     Ok(PartExtent { extent: JsonExtent { len: writer.out.len(), raws }, closes })
 }
 
-struct Transcoder<'a, 'm, M: Memory, P> {
+/// Is called every 0.1 ms of work. Without a type of its own, the transcoder is compiled once for each memory.
+type Poll<'m, M> = &'m mut dyn FnMut() -> Result<(), <M as Memory>::Error>;
+
+struct Transcoder<'a, 'm, M: Memory> {
     tape: Tape<'a>,
-    writer: Writer<'m, M, P>,
+    writer: Writer<'m, M, Poll<'m, M>>,
     raws: Vec<Range<usize>>,
     /// The end of the JSON and the length of `raws` before a part for `MessagePack` only; `None` outside such parts.
     dropped: Option<(Mark, usize)>,
@@ -88,17 +91,18 @@ struct Transcoder<'a, 'm, M: Memory, P> {
     closes: bool,
 }
 
-impl<'a, 'm, M: Memory, P: FnMut() -> Result<(), M::Error>> Transcoder<'a, 'm, M, P> {
+impl<'a, 'm, M: Memory> Transcoder<'a, 'm, M> {
     fn new(
         tape: Tape<'a>,
         kernel: Kernel,
         memory: &'m mut M,
-        poll: P,
+        poll: Poll<'m, M>,
     ) -> Result<Self, TranscodeError<M::Error>> {
         let writer = Writer::new(memory, kernel, poll)?;
         Ok(Self { tape, writer, raws: Vec::new(), dropped: None, closes: false })
     }
 
+    #[inline(never)]
     fn segments(&mut self) -> WriteResult<M> {
         for segment in self.tape.segments {
             self.segment(segment)?;
