@@ -2,6 +2,7 @@
 
 use std::marker::PhantomData;
 
+use memchr::memchr;
 use offloop_grammar::{CheckError, JsonVisitor, ReadError, Text, read, unescape};
 
 use crate::error::TranscodeError;
@@ -59,6 +60,15 @@ impl<E> JsonVisitor for TextCounter<E> {
         Ok(())
     }
 
+    fn skips_integers(&self) -> bool {
+        true
+    }
+
+    fn integers(&mut self, count: usize) -> Result<(), Self::Error> {
+        self.counter.values(count);
+        Ok(())
+    }
+
     fn literal(&mut self, _: Option<bool>, _: usize) -> Result<(), Self::Error> {
         self.counter.values(1);
         Ok(())
@@ -86,10 +96,10 @@ impl<M: Memory, P: FnMut() -> Result<(), M::Error>> JsonVisitor for TextPacker<'
         self.string(text)
     }
 
-    fn string(&mut self, Text { bytes, .. }: Text<'_>) -> Result<(), Self::Error> {
+    fn string(&mut self, Text { bytes, has_escapes, .. }: Text<'_>) -> Result<(), Self::Error> {
         let start = self.writer.begin_string(bytes.len());
         let mut rest = bytes;
-        while let Some(at) = rest.iter().position(|&byte| byte == b'\\') {
+        while let Some(at) = memchr(b'\\', rest).filter(|_| has_escapes) {
             let (plain, escape) = rest.split_at(at);
             self.writer.copy(plain)?;
             let (character, behind) = unescape(escape);
@@ -102,14 +112,12 @@ impl<M: Memory, P: FnMut() -> Result<(), M::Error>> JsonVisitor for TextPacker<'
     }
 
     fn number(&mut self, text: &[u8], _: usize) -> Result<(), Self::Error> {
-        let (text, floats) = (str::from_utf8(text).unwrap_or_default(), self.floats);
-        self.writer.out.place(|to: &mut [u8; NUMBER]| {
-            // Integers of 64 bits are exact: a double would round them.
-            match (text.parse::<u64>(), text.parse::<i64>()) {
-                (Ok(value), _) => natural(value, to),
-                (_, Ok(value)) => integer(value, to),
-                _ => number(text.parse().unwrap_or(f64::NAN), floats, to),
-            }
+        let floats = self.floats;
+        // Integers of 64 bits are exact: a double would round them.
+        self.writer.out.place(|to: &mut [u8; NUMBER]| match whole(text) {
+            Some(WholeNumber::Natural(value)) => natural(value, to),
+            Some(WholeNumber::Negative(value)) => integer(value, to),
+            None => number(double(text), floats, to),
         });
         self.writer.pause_if_due()
     }
@@ -122,4 +130,35 @@ impl<M: Memory, P: FnMut() -> Result<(), M::Error>> JsonVisitor for TextPacker<'
         });
         Ok(())
     }
+}
+
+/// An integer of 64 bits.
+enum WholeNumber {
+    Natural(u64),
+    Negative(i64),
+}
+
+/// Returns the value of a number that is digits with or without a sign. Returns `None` for any other number.
+#[inline]
+fn whole(text: &[u8]) -> Option<WholeNumber> {
+    match text {
+        [b'-', digits @ ..] => {
+            let value = 0_i64.checked_sub_unsigned(magnitude(digits)?)?;
+            Some(WholeNumber::Negative(value))
+        }
+        digits => magnitude(digits).map(WholeNumber::Natural),
+    }
+}
+
+#[inline]
+fn magnitude(digits: &[u8]) -> Option<u64> {
+    digits.iter().try_fold(0_u64, |value, byte| {
+        let digit = byte.wrapping_sub(b'0');
+        let shifted = value.checked_mul(10).filter(|_| digit < 10)?;
+        shifted.checked_add(digit.into())
+    })
+}
+
+fn double(text: &[u8]) -> f64 {
+    str::from_utf8(text).ok().and_then(|text| text.parse().ok()).unwrap_or(f64::NAN)
 }
