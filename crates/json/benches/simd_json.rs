@@ -1,6 +1,6 @@
 //! Compares with simd-json, as a peer: checking a text, and `MessagePack` of a RawJson.
 //!
-//! simd-json needs a private copy of the text, which counts. All ways take turns in one run. `pack_tape` is a prototype:
+//! simd-json needs a private copy of the text, which counts. All ways take turns in one run. `tape_twin` is a prototype:
 //! it reads the tape of simd-json and makes the bytes of `pack`, which is asserted.
 
 #![allow(
@@ -18,7 +18,12 @@ use std::time::Instant;
 use offloop_json::{
     Floats, JsText, Kernel, Lexicon, Memory, PackOptions, Segment, Tag, Tape, check, pack,
 };
-use simd_json::{Buffers, Node, StaticNode};
+use simd_json::Buffers;
+
+#[path = "../tests/tape_twin/mod.rs"]
+mod tape_twin;
+
+use tape_twin::pack_node;
 
 const ROUNDS: usize = 25;
 /// Bytes of each document, about.
@@ -150,72 +155,6 @@ impl Peer {
         for node in &tape.0 {
             pack_node(node, &mut self.packed);
         }
-    }
-}
-
-fn pack_node(node: &Node<'_>, to: &mut Vec<u8>) {
-    match *node {
-        Node::String(text) => {
-            head([0xa0, 0xda, 0xdb], (31, Some(0xd9)), text.len(), to);
-            to.extend_from_slice(text.as_bytes());
-        }
-        Node::Object { len, .. } => head([0x80, 0xde, 0xdf], (15, None), len, to),
-        Node::Array { len, .. } => head([0x90, 0xdc, 0xdd], (15, None), len, to),
-        Node::Static(StaticNode::Null) => to.push(0xc0),
-        Node::Static(StaticNode::Bool(value)) => to.push(if value { 0xc3 } else { 0xc2 }),
-        Node::Static(StaticNode::I64(value)) => integer(value, to),
-        Node::Static(StaticNode::U64(value)) => natural(value, to),
-        Node::Static(StaticNode::F64(value)) => double(value, to),
-    }
-}
-
-fn head(
-    [small, two, four]: [u8; 3],
-    (most, one): (usize, Option<u8>),
-    len: usize,
-    to: &mut Vec<u8>,
-) {
-    match (len, one) {
-        _ if len <= most => to.push(small | len as u8),
-        (..=0xff, Some(one)) => to.extend_from_slice(&[one, len as u8]),
-        (..=0xffff, _) => tagged(two, (len as u16).to_be_bytes(), to),
-        _ => tagged(four, (len as u32).to_be_bytes(), to),
-    }
-}
-
-fn tagged<const N: usize>(tag: u8, bytes: [u8; N], to: &mut Vec<u8>) {
-    to.push(tag);
-    to.extend_from_slice(&bytes);
-}
-
-fn natural(value: u64, to: &mut Vec<u8>) {
-    match value {
-        0..0x80 => to.push(value as u8),
-        0x80..=0xff => to.extend_from_slice(&[0xcc, value as u8]),
-        0x100..=0xffff => tagged(0xcd, (value as u16).to_be_bytes(), to),
-        0x1_0000..=0xffff_ffff => tagged(0xce, (value as u32).to_be_bytes(), to),
-        _ => tagged(0xcf, value.to_be_bytes(), to),
-    }
-}
-
-fn integer(value: i64, to: &mut Vec<u8>) {
-    match value {
-        0.. => natural(value.cast_unsigned(), to),
-        -32..0 => to.push(value as u8),
-        -0x80..-32 => tagged(0xd0, (value as i8).to_be_bytes(), to),
-        -0x8000..-0x80 => tagged(0xd1, (value as i16).to_be_bytes(), to),
-        -0x8000_0000..-0x8000 => tagged(0xd2, (value as i32).to_be_bytes(), to),
-        _ => tagged(0xd3, value.to_be_bytes(), to),
-    }
-}
-
-/// Writes a double as an integer if it is one. The documents have none beyond 64 bits.
-fn double(value: f64, to: &mut Vec<u8>) {
-    let whole = value as i64;
-    if (whole as f64).to_bits() == value.to_bits() || value == 0.0 {
-        integer(whole, to);
-    } else {
-        tagged(0xcb, value.to_be_bytes(), to);
     }
 }
 
