@@ -141,7 +141,7 @@ fn fill(
     }
 }
 
-fn checking(poll: PollFn<'_>) -> impl FnMut() -> Result<(), ExamineError> {
+pub(crate) fn checking(poll: PollFn<'_>) -> impl FnMut() -> Result<(), ExamineError> {
     move || Ok(poll()?)
 }
 
@@ -188,7 +188,7 @@ pub enum BatchReadError {
 }
 
 impl BatchReadError {
-    fn new(error: ExamineError, path: &Path) -> Self {
+    pub(crate) fn new(error: ExamineError, path: &Path) -> Self {
         match error {
             ExamineError::Stopped => Self::Stopped,
             ExamineError::Read(source) => {

@@ -88,7 +88,7 @@ impl RowBatches {
     pub fn batch<R: ReadAt + ?Sized, E: From<ExamineError>>(
         &mut self,
         source: &R,
-        visitor: &mut impl RowVisitor,
+        visitor: &mut dyn RowVisitor,
         mut poll: impl FnMut() -> Result<(), E>,
     ) -> Result<bool, E> {
         let Some(len) = self.fill(source, &mut poll)? else { return Ok(false) };
@@ -105,7 +105,7 @@ impl RowBatches {
         &mut self,
         batch: &[u8],
         is_last: bool,
-        visitor: &mut impl RowVisitor,
+        visitor: &mut dyn RowVisitor,
         poll: &mut impl FnMut() -> Result<(), E>,
     ) -> Result<(), E> {
         let mut start = if self.at == 0 && batch.starts_with(BOM) { BOM.len() } else { 0 };
@@ -132,7 +132,7 @@ impl RowBatches {
         &mut self,
         row: RowSlice<'_>,
         is_terminated: bool,
-        visitor: &mut impl RowVisitor,
+        visitor: &mut dyn RowVisitor,
         poll: &mut impl FnMut() -> Result<(), E>,
     ) -> Result<(), E> {
         // A row without "\n" goes to the judge: it may be the beginning of a longer row.
@@ -167,7 +167,7 @@ impl RowBatches {
         Ok(())
     }
 
-    fn visit_good(&mut self, row: RowSlice<'_>, visitor: &mut impl RowVisitor) {
+    fn visit_good(&mut self, row: RowSlice<'_>, visitor: &mut dyn RowVisitor) {
         if self.skipped != 0 {
             self.skipped -= 1;
         } else if !row.is_standard || !visitor.standard(row) {
