@@ -23,7 +23,7 @@ pub struct ScanSettings {
     pub has_stats: bool,
 }
 
-/// Counts the rows of a file. Returns the JSON of [`Census::describe`], or of [`FieldScan::describe`] with statistics.
+/// Counts the rows of a file. Returns the JSON of [`Census::describe`], or of `FieldScan::describe` with statistics.
 ///
 /// `on_progress` gets the bytes read, all bytes, and the rows, after each block.
 ///

@@ -115,7 +115,7 @@ struct FieldNode {
     counts: FieldCounts,
     /// Counts of the current row.
     row: ValueCounts,
-    /// Where the field was seen last; the reading 0 does not exist.
+    /// Place of the last key of the field; the reading 0 does not exist.
     seen: SeenKey,
 }
 
