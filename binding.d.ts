@@ -267,8 +267,8 @@ export declare function copyInput(source: InputBytes, out: Uint8Array, stop?: St
 /** Copies the rows of the last batch to `memories`, whose sizes its text lists. */
 export declare function copyRows(reader: RowsReader, memories: Uint8Array[], stop?: Stop | undefined | null): Promise<number | Failure>
 
-/** Counts the rows of the file at `path`. Resolves to JSON: see `Census::describe`. */
-export declare function countRows(path: string, progress?: TaskProgress | undefined | null, stop?: Stop | undefined | null): Promise<string | Failure>
+/** Counts the rows of the file at `path`. Resolves to JSON: see `Census::describe`, and `describe_rows` with statistics. */
+export declare function countRows(path: string, hasStats: boolean, progress?: TaskProgress | undefined | null, stop?: Stop | undefined | null): Promise<string | Failure>
 
 /** Decodes a whole text into `out` in a task; returns the size of the result. */
 export declare function decodeBase64(source: InputBytes, out: Uint8Array, mode: Base64Mode, alphabet: Base64Alphabet, stop?: Stop | undefined | null): Promise<number | Failure>

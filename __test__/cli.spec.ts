@@ -103,6 +103,34 @@ test('scan: a table, or JSON', async (t) => {
   )
 })
 
+test('scan --stats: types and sizes of each field', async (t) => {
+  const name = file('stats.jsonl', '{"a":1,"b":[2,"x"]}\n{"a":null,"b":[]}\nx\n')
+  const { code, out, err } = await offloop(['scan', '--stats', '--json', name])
+  t.deepEqual([code, err], [1, ''])
+  const bytes = (min: number, mean: number, max: number, sum: number): object => ({ min, mean, max, sum })
+  t.deepEqual(JSON.parse(out), {
+    path: name,
+    bytes: 40,
+    rows: 2,
+    badRows: 1,
+    bad: { garbage: 1 },
+    biggest: { offset: 0, length: 19 },
+    stats: {
+      fields: [
+        { pointer: '', rows: 2, values: 2, types: { object: 2 }, bytes: bytes(17, 18, 19, 36) },
+        { pointer: '/a', rows: 2, values: 2, types: { null: 1, integer: 1 }, bytes: bytes(1, 2.5, 4, 5) },
+        { pointer: '/b', rows: 2, values: 2, types: { array: 2 }, bytes: bytes(2, 4.5, 7, 9) },
+        { pointer: '/b/*', rows: 1, values: 2, types: { integer: 1, string: 1 }, bytes: bytes(1, 2, 3, 4) },
+      ],
+      others: null,
+    },
+  })
+  const table = await offloop(['scan', '--stats', name])
+  t.regex(table.out, /^rows +2\nbad rows +1 \(1 garbage\)\nbytes +40\nbiggest row +19 bytes, at byte 0\n\nfield +rows/m)
+  t.regex(table.out, /^"\/b\/\*" +1 \(50 %\) +2 +integer 1, string 1 +1 +2 +3 +4$/m)
+  t.regex((await offloop(['scan', '--stats', file('empty.jsonl', '')])).out, /^rows +0\n[^]*\nfield {2}rows/m)
+})
+
 test('what cannot run says why in one line, and ends with 2', async (t) => {
   const cases: [string[], RegExp][] = [
     [['check', 'none.jsonl'], /^offloop: ENOENT: .*none\.jsonl'\n$/],
@@ -111,6 +139,7 @@ test('what cannot run says why in one line, and ends with 2', async (t) => {
     [['mend', 'x'], /^offloop: there is no command mend \(offloop --help\)\n$/],
     [['constructor', 'x'], /^offloop: there is no command constructor/],
     [['check', '--policy', 'truncate', 'x'], /^offloop: check has no option --policy/],
+    [['check', '--stats', 'x'], /^offloop: check has no option --stats/],
     [['check', '--colour', 'x'], /^offloop: .*--colour.*\n$/],
     [['repair', '--policy', 'report', file('p.jsonl', '')], /^offloop: --policy must be one of/],
     [['tail', '-n', 'x', file('n.jsonl', '')], /^offloop: --rows must be a number/],
@@ -135,9 +164,15 @@ test('help and version', async (t) => {
 test('an interrupt ends it at once, and breaks nothing', async (t) => {
   const content = `${JSON.stringify({ a: 'x'.repeat(1000) })}\n`.repeat(300_000)
   const name = file('long.jsonl', content)
-  const { code } = await offloop(['scan', name], (kill) => setTimeout(() => kill('SIGINT'), 300))
-  // Where the machine is quick it is done by then.
-  t.true(code === 130 || code === 0 || code === null)
+  for (const args of [
+    ['scan', name],
+    ['scan', '--stats', name],
+  ]) {
+    // oxlint-disable-next-line no-await-in-loop -- one process after the other
+    const { code } = await offloop(args, (kill) => setTimeout(() => kill('SIGINT'), 300))
+    // Where the machine is quick it is done by then.
+    t.true(code === 130 || code === 0 || code === null)
+  }
   t.is(readFileSync(join(folder, name)).length, content.length)
 })
 

@@ -1,7 +1,7 @@
 /**
  * `npm run bench`: every benchmark in turn, kept in `benchmark/results/<triple>/<date>.md`. `npm run bench -- json body`:
  * those alone. With `--nodes` on Node 20, 24 and 26, on which `step` always runs, with 0, 256 and 1024 MB of live objects.
- * With `--quick` few rounds, printed only. `-- kernels`: cargo's, of base64.
+ * With `--quick` few rounds, printed only. `-- kernels`, `-- simd-json`, `-- fields`: benchmarks of crates, by cargo.
  */
 
 import { join } from 'node:path'
@@ -28,6 +28,13 @@ const NOUNS = [
   'step',
 ]
 
+/** Benchmarks of crates. */
+const CARGO_BENCHES = {
+  kernels: '--package offloop-base64 --bench base64',
+  'simd-json': '--package offloop-json --bench simd_json',
+  fields: '--package offloop-jsonl --bench fields',
+}
+
 const args = process.argv.slice(2)
 const named = args.filter((arg) => !arg.startsWith('--'))
 const isQuick = args.includes('--quick')
@@ -35,7 +42,7 @@ const areAllNodes = args.includes('--nodes')
 /** Not of all of a benchmark. */
 const isPart = isQuick || process.env.OFFLOOP_BENCH_ONLY !== undefined
 for (const noun of named.length === 0 ? NOUNS : named) {
-  if (noun === 'kernels') await measure(noun, 'rustc', 'cargo bench --quiet --package offloop-base64 --bench base64')
+  if (Object.hasOwn(CARGO_BENCHES, noun)) await measure(noun, 'rustc', `cargo bench --quiet ${CARGO_BENCHES[noun]}`)
   else await measureRuns(noun)
 }
 
@@ -52,8 +59,9 @@ async function measure(noun, program, line, label = '') {
   if (code !== 0) process.exitCode = code
   if (isPart) return
   const { output: version } = await run(`${program} --version`, { quiet: true, env })
-  const node = noun === 'kernels' ? version.trim() : `Node ${version.trim()}${label}`
-  const report = noun === 'kernels' ? `\`\`\`\n${output.trim()}\n\`\`\`` : output
+  const isCargo = Object.hasOwn(CARGO_BENCHES, noun)
+  const node = isCargo ? version.trim() : `Node ${version.trim()}${label}`
+  const report = isCargo ? `\`\`\`\n${output.trim()}\n\`\`\`` : output
   const section = { noun, node, commit: revision(), machine: machine(), code, output: report }
   keep(join(root, 'benchmark/results', triple()), day(), [section])
 }

@@ -1,13 +1,13 @@
 //! Glue of `readJsonl` and `offloop scan`: tasks read batches of rows. `src/jsonl/read.ts` and `src/cli/cli.ts` call it.
 
-use std::path::Path;
 use std::result::Result;
 use std::sync::{Arc, Mutex};
 
 use napi::bindgen_prelude::AsyncTask;
 use napi_derive::napi;
 use offloop_jsonl::{
-    BatchReadError, BatchReader, Fields, Interrupt, ReadSettings, RowSelection, count_rows,
+    BatchReadError, BatchReader, Fields, Interrupt, ReadSettings, RowSelection, ScanSettings,
+    describe_rows,
 };
 
 use crate::body::WrongPointer;
@@ -165,9 +165,10 @@ pub fn copy_rows(
     launch(CopyRows { reader: Arc::clone(&reader.reader), memories }, stop)
 }
 
-/// Task that counts the rows of a file, its bad rows by cause, and its keys.
+/// Task that counts the rows of a file, its bad rows by cause, and its keys or the values of all fields.
 pub struct CountRows {
     path: String,
+    has_stats: bool,
     reached: ProgressWriter,
 }
 
@@ -176,21 +177,22 @@ impl Work for CountRows {
 
     fn run(&mut self, flag: &Flag) -> Result<String, Failure> {
         let poll = || flag.check().map_err(|_| Interrupt);
-        let counted = count_rows(Path::new(&self.path), &poll, |bytes, total, rows| {
+        let settings = ScanSettings { path: self.path.clone().into(), has_stats: self.has_stats };
+        let counts = describe_rows(&settings, &poll, |bytes, total, rows| {
             self.reached.set(bytes, total);
             self.reached.set_rows(rows);
         });
-        let (census, size) = counted.map_err(|error| failure_of(error, &self.path))?;
-        Ok(census.describe(size))
+        counts.map_err(|error| failure_of(error, &self.path))
     }
 }
 
-/// Counts the rows of the file at `path`. Resolves to JSON: see `Census::describe`.
+/// Counts the rows of the file at `path`. Resolves to JSON: see `Census::describe`, and `describe_rows` with statistics.
 #[napi(js_name = "countRows", ts_return_type = "Promise<string | Failure>")]
 pub fn count_rows_of(
     path: String,
+    has_stats: bool,
     progress: Option<&TaskProgress>,
     stop: Option<&Stop>,
 ) -> AsyncTask<PoolTask<CountRows>> {
-    launch(CountRows { path, reached: progress.into() }, stop)
+    launch(CountRows { path, has_stats, reached: progress.into() }, stop)
 }

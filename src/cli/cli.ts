@@ -4,6 +4,7 @@
 import { access } from 'node:fs/promises'
 import { parseArgs, type ParseArgsConfig } from 'node:util'
 import { Bar, sizeOf } from './bar.ts'
+import { countsOf, statsOf } from './counts.ts'
 import { readJsonl, repair, version, type Durability, type RepairReport, type TailPolicy } from '../index.ts'
 import { countRows, unwrap } from '../runtime/native.ts'
 import { run } from '../runtime/pool.ts'
@@ -17,13 +18,14 @@ Commands:
   check   says whether files are clean: bad rows, and what a repair would do
   repair  makes files safe to append to; torn bytes go to a sidecar beside them
   tail    prints the last rows, or fields of them
-  scan    counts rows, bad rows, bytes, and fields
+  scan    counts rows, bad rows, bytes, and fields; with --stats also types and sizes
 
 Options:
   --policy <name>      repair: quarantine (default), truncate or isolate
   --durability <name>  repair: none, data or full (default)
   -n, --rows <count>   tail: how many rows (default 10)
   -f, --field <ptr>    tail: a JSON Pointer, once for each field
+  --stats              scan: for each field its rows, types and bytes; * stands for array elements
   --json               check, scan: a JSON object a file, one a line
   -h, --help           this text
   -v, --version        the version
@@ -35,6 +37,7 @@ Examples:
   offloop repair --policy truncate train.jsonl
   offloop tail -n 3 --field /example_id --field /reward rollouts.jsonl
   offloop scan --json rollouts.jsonl | jq .fields
+  offloop scan --stats rollouts.jsonl
 `
 
 const OPTIONS = {
@@ -42,6 +45,7 @@ const OPTIONS = {
   durability: { type: 'string' },
   rows: { type: 'string', short: 'n' },
   field: { type: 'string', short: 'f', multiple: true },
+  stats: { type: 'boolean' },
   json: { type: 'boolean' },
   help: { type: 'boolean', short: 'h' },
   version: { type: 'boolean', short: 'v' },
@@ -56,7 +60,7 @@ const COMMANDS: Readonly<Record<string, { readonly command: Command; readonly op
   check: { command: check, options: ['json'] },
   repair: { command: mend, options: ['policy', 'durability'] },
   tail: { command: tail, options: ['rows', 'field'] },
-  scan: { command: scan, options: ['json'] },
+  scan: { command: scan, options: ['json', 'stats'] },
 }
 const CANNOT_RUN = 2
 /** Exit code that shells use for a program that SIGINT ended. */
@@ -205,63 +209,20 @@ async function write(rows: readonly Uint8Array[]): Promise<void> {
   if (!process.stdout.write(text)) await new Promise((resolve) => process.stdout.once('drain', resolve))
 }
 
-async function scan(path: string, { json = false }: CommandFlags, signal: AbortSignal): Promise<0 | 1> {
-  const counted = await withBar(path, async (bar) =>
-    readCounts(
-      unwrap(
-        await watched(
-          (done) => bar.show(done),
-          signal,
-          (stopping, progress) => run((stop) => countRows(path, progress, stop), { lane: 'files', signal: stopping }),
-        ),
+async function scan(path: string, { json = false, stats = false }: CommandFlags, signal: AbortSignal): Promise<0 | 1> {
+  const text = await withBar(path, async (bar) =>
+    unwrap(
+      await watched(
+        (done) => bar.show(done),
+        signal,
+        (stopping, progress) =>
+          run((stop) => countRows(path, stats, progress, stop), { lane: 'files', signal: stopping }),
       ),
     ),
   )
-  const { rows, bytes, biggest } = counted
-  const bad = Object.fromEntries(counted.bad)
-  const badRows = counted.bad.reduce((sum, [, count]) => sum + count, 0)
-  const fields = counted.fields.toSorted(([, a], [, b]) => b - a)
-  if (json) {
-    const counts = { path, bytes, rows, badRows, bad, biggest, fields: Object.fromEntries(fields) }
-    print(`${JSON.stringify(counts)}\n`)
-  } else {
-    print(`${path}\n`)
-    const lines: [string, string][] = [
-      ['rows', String(rows)],
-      [
-        'bad rows',
-        badRows === 0 ? '0' : `${badRows} (${counted.bad.map(([name, count]) => `${count} ${name}`).join(', ')})`,
-      ],
-      ['bytes', String(bytes)],
-      ['biggest row', biggest === null ? '-' : `${biggest.length} bytes, at byte ${biggest.offset}`],
-      ...fields.map(([name, count]): [string, string] => [`  ${JSON.stringify(name)}`, String(count)]),
-    ]
-    const width = Math.max(...lines.map(([label]) => label.length))
-    for (const [label, value] of lines) print(`${label.padEnd(width)}  ${value}\n`)
-  }
-  return badRows === 0 ? 0 : 1
-}
-
-/** Counts of a file. */
-interface FileCounts {
-  readonly bytes: number
-  readonly rows: number
-  readonly biggest: { readonly offset: number; readonly length: number } | null
-  readonly bad: readonly [name: string, count: number][]
-  readonly fields: readonly [name: string, count: number][]
-}
-
-/** Reads what `Census::describe` in `crates/jsonl/src/census.rs` writes. */
-function readCounts(json: string): FileCounts {
-  // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- the addon wrote it
-  const [bytes, rows, place, bad, fields] = JSON.parse(json) as [
-    number,
-    number,
-    [offset: number, length: number] | null,
-    FileCounts['bad'],
-    FileCounts['fields'],
-  ]
-  return { bytes, rows, biggest: place === null ? null : { offset: place[0], length: place[1] }, bad, fields }
+  const { counts, table } = stats ? statsOf(text) : countsOf(text)
+  print(json ? `${JSON.stringify({ path, ...counts })}\n` : `${path}\n${table}`)
+  return counts.badRows === 0 ? 0 : 1
 }
 
 async function start(): Promise<void> {

@@ -43,6 +43,15 @@ pub(crate) struct Mark {
     last: u8,
 }
 
+/// Bytes that replace the byte at `at`.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct WideBlock {
+    pub at: usize,
+    pub bytes: [u8; 5],
+    /// How many of `bytes` to use, at least one.
+    pub len: usize,
+}
+
 /// The least size of memory, and the largest block that is written at once.
 const LEAST: usize = 64;
 
@@ -197,6 +206,42 @@ impl<'m, M: Memory> Output<'m, M> {
             place.copy_from_slice(bytes);
         }
         self.len = len;
+        self.look();
+    }
+
+    /// Replaces the byte at `at`.
+    #[inline]
+    pub fn set(&mut self, at: usize, byte: u8) {
+        const { assert!(!M::COUNTS) };
+        if let Some(place) = self.memory.bytes().get_mut(at).filter(|_| at < self.len) {
+            *place = byte;
+        }
+    }
+
+    /// Replaces single bytes by blocks, the last one first. All other bytes move at most once.
+    pub fn widen(&mut self, blocks: &[WideBlock]) {
+        const { assert!(!M::COUNTS) };
+        let added = blocks.iter().map(|block| block.len.saturating_sub(1)).sum();
+        self.room(added);
+        let is_inside = blocks.first().is_some_and(|block| block.at < self.len);
+        // `len` is below a place, or there is no room, only after a failure to grow.
+        if !is_inside || self.left() < added {
+            return;
+        }
+        let memory = self.memory.bytes();
+        let (mut from, mut to) = (self.len, self.len + added);
+        for block in blocks {
+            let moved = from.saturating_sub(block.at + 1);
+            to -= moved;
+            memory.copy_within(from - moved..from, to);
+            to -= block.len;
+            let bytes = block.bytes.get(..block.len);
+            if let (Some(place), Some(bytes)) = (memory.get_mut(to..to + block.len), bytes) {
+                place.copy_from_slice(bytes);
+            }
+            from = block.at;
+        }
+        self.len += added;
         self.look();
     }
 

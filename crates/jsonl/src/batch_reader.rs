@@ -7,7 +7,6 @@ use std::path::{Path, PathBuf};
 
 use crate::batch_writer::{BatchWriter, RowCopy, RowSelection};
 use crate::batches::RowBatches;
-use crate::census::Census;
 use crate::file::{FileError, open_to_read};
 use crate::last::{LastSettings, last};
 use crate::progress::{ExamineError, Interrupt, PollFn};
@@ -18,8 +17,6 @@ const LARGEST_TEXT: usize = 256 << 10;
 const LARGEST_BLOCK: usize = 512 << 10;
 /// Bytes of one read from the end of the file.
 const LAST_BLOCK: usize = 256 << 10;
-/// Bytes of one read while rows are counted.
-const COUNT_BLOCK: usize = 1 << 20;
 
 /// Which rows of a file to read, and how.
 #[derive(Clone, Debug)]
@@ -145,36 +142,13 @@ fn fill(
     }
 }
 
-fn checking(poll: PollFn<'_>) -> impl FnMut() -> Result<(), ExamineError> {
+pub(crate) fn checking(poll: PollFn<'_>) -> impl FnMut() -> Result<(), ExamineError> {
     move || Ok(poll()?)
 }
 
 /// Compares the length in UTF-16 units, which is at most the length in bytes.
 fn is_longer(text: &str, most: usize) -> bool {
     most < text.len() && most < text.encode_utf16().count()
-}
-
-/// Counts the rows of the file at `path`, its bad rows by cause, and its keys. Returns the size of the file, too.
-///
-/// `on_progress` gets the bytes read, all bytes, and the rows, after each block.
-///
-/// # Errors
-/// [`BatchReadError`].
-pub fn count_rows(
-    path: &Path,
-    poll: PollFn<'_>,
-    on_progress: impl Fn(u64, u64, u64),
-) -> Result<(Census, u64), BatchReadError> {
-    let (file, size) = open_to_read(path)?;
-    let mut rows = RowBatches::new(0, size, COUNT_BLOCK);
-    let mut census = Census::default();
-    while rows
-        .batch(&file, &mut census, checking(poll))
-        .map_err(|error| BatchReadError::new(error, path))?
-    {
-        on_progress(rows.position(), rows.end(), census.rows);
-    }
-    Ok((census, rows.end()))
 }
 
 /// Why rows could not be read.
@@ -192,7 +166,7 @@ pub enum BatchReadError {
 }
 
 impl BatchReadError {
-    fn new(error: ExamineError, path: &Path) -> Self {
+    pub(crate) fn new(error: ExamineError, path: &Path) -> Self {
         match error {
             ExamineError::Stopped => Self::Stopped,
             ExamineError::Read(source) => {

@@ -118,7 +118,7 @@ impl RowBatches {
     pub fn batch<R: ReadAt + ?Sized, E: From<ExamineError>>(
         &mut self,
         source: &R,
-        visitor: &mut impl RowVisitor,
+        visitor: &mut dyn RowVisitor,
         mut poll: impl FnMut() -> Result<(), E>,
     ) -> Result<bool, E> {
         self.discard();
@@ -146,7 +146,7 @@ impl RowBatches {
         &mut self,
         batch: &[u8],
         is_last: bool,
-        visitor: &mut impl RowVisitor,
+        visitor: &mut dyn RowVisitor,
         poll: &mut impl FnMut() -> Result<(), E>,
     ) -> Result<(), E> {
         let mut start = self.bom_len(batch);
@@ -173,7 +173,7 @@ impl RowBatches {
         &mut self,
         row: RowSlice<'_>,
         is_terminated: bool,
-        visitor: &mut impl RowVisitor,
+        visitor: &mut dyn RowVisitor,
         poll: &mut impl FnMut() -> Result<(), E>,
     ) -> Result<(), E> {
         if self.longest < row.bytes.len() as u64 {
@@ -212,7 +212,7 @@ impl RowBatches {
         Ok(())
     }
 
-    fn visit_good(&mut self, row: RowSlice<'_>, visitor: &mut impl RowVisitor) {
+    fn visit_good(&mut self, row: RowSlice<'_>, visitor: &mut dyn RowVisitor) {
         if self.skipped != 0 {
             self.skipped -= 1;
         } else if !row.is_standard || !visitor.standard(row) {
@@ -245,7 +245,7 @@ impl RowBatches {
     fn skip<R: ReadAt + ?Sized, E: From<ExamineError>>(
         &mut self,
         source: &R,
-        visitor: &mut impl RowVisitor,
+        visitor: &mut dyn RowVisitor,
         poll: &mut impl FnMut() -> Result<(), E>,
     ) -> Result<(), E> {
         let most = self.at.saturating_add(SKIPPED);

@@ -1,4 +1,4 @@
-//! Counts the rows of a file, its bad rows, and the keys of its rows. Runs in tasks; `batch_reader::count_rows` uses it.
+//! Counts the rows of a file, its bad rows, and the keys of its rows. Runs in tasks; `field_scan::describe_rows` uses it.
 
 use std::collections::BTreeMap;
 use std::convert::Infallible;

@@ -4,9 +4,9 @@
 //!
 //! | layer | works on | modules |
 //! |---|---|---|
-//! | rows | bytes in memory | `judge`, `pick`, `standard`, `census` |
+//! | rows | bytes in memory | `judge`, `pick`, `standard`, `census`, `fields`, `field_reader` |
 //! | walks | anything that can be read at an offset | `tail`, `scan`, `batches`, `last` |
-//! | files | files, locks, folders | `repair`, `open`, `log`, `draft`, `saver`, `batch_reader` |
+//! | files | files, locks, folders | `repair`, `open`, `log`, `draft`, `saver`, `batch_reader`, `field_scan` |
 
 mod batch_reader;
 mod batch_writer;
@@ -16,6 +16,10 @@ mod draft;
 mod edit;
 mod ends;
 mod errno;
+mod field_reader;
+mod field_scan;
+mod field_text;
+mod fields;
 mod file;
 mod judge;
 mod last;
@@ -34,7 +38,7 @@ mod standard;
 mod tail;
 mod utf8;
 
-pub use batch_reader::{BatchReadError, BatchReader, ReadSettings, count_rows};
+pub use batch_reader::{BatchReadError, BatchReader, ReadSettings};
 pub use batch_writer::{BatchWriter, RowCopy, RowSelection, RowSource};
 pub use batches::{RowBatches, RowSlice, RowVisitor};
 pub use census::Census;
@@ -42,6 +46,7 @@ pub use draft::Draft;
 pub use edit::{Action, Policy};
 pub use ends::{EndsWriter, write_ends};
 pub use errno::errno;
+pub use field_scan::{ScanSettings, describe_rows};
 pub use file::{FileError, open_to_read};
 pub use judge::{GoodRow, Judge, RowCause, TornRow, Verdict, judge};
 pub use last::{LastSettings, last};

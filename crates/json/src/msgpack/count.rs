@@ -3,7 +3,7 @@
 use crate::error::{TooDeep, TranscodeError};
 use crate::tape::{Extra, MAP, Malformed, Tag, Tape, payload_of};
 
-/// Counts the elements of each container of a tape or a text.
+/// Counts the elements of each container of a tape.
 pub(super) struct ElementCounter {
     /// The counts, in the order in which containers begin.
     counts: Vec<u32>,
@@ -84,7 +84,8 @@ impl ElementCounter {
     }
 }
 
-fn push<T, E>(list: &mut Vec<T>, item: T) -> Result<(), TranscodeError<E>> {
+/// Appends an item; fails where there is no memory.
+pub(super) fn push<T, E>(list: &mut Vec<T>, item: T) -> Result<(), TranscodeError<E>> {
     if list.len() == list.capacity() {
         list.try_reserve(1).map_err(|_| TranscodeError::TooLarge)?;
     }
