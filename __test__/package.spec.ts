@@ -38,6 +38,7 @@ test('the exports are what has been built', (t) => {
     'encodeSync',
     'openJsonl',
     'parse',
+    'parseEvents',
     'rawJson',
     'readJsonl',
     'release',
