@@ -72,7 +72,7 @@ fn items(json: &str) -> Vec<String> {
 }
 
 fn text_of(json: &str) -> String {
-    String::from_utf8(offloop_body::unescaped(json[1..json.len() - 1].as_bytes())).unwrap()
+    String::from_utf8(offloop_body::unescaped(&json.as_bytes()[1..json.len() - 1])).unwrap()
 }
 
 /// Reads `stream`, cut into `chunks`, to its end or to what ends it.

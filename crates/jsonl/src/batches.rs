@@ -283,7 +283,9 @@ impl RowBatches {
                 return Ok(if is_empty { FilledMemory::Nothing } else { rows });
             }
             let filled = self.memory.get(..self.filled).unwrap_or_default();
-            if self.longest < (self.filled - self.bom_len(filled)) as u64 {
+            // A mark that is cut does not count either.
+            let is_cut_mark = self.at == 0 && filled.len() < BOM.len() && BOM.starts_with(filled);
+            if !is_cut_mark && self.longest < (self.filled - self.bom_len(filled)) as u64 {
                 return Ok(FilledMemory::LongRow);
             }
             looked = self.filled;

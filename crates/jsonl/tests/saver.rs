@@ -112,9 +112,8 @@ fn a_folder_that_is_missing_is_an_error_of_the_system() {
 #[test]
 fn a_file_of_the_greatest_size_is_saved_and_a_larger_one_leaves_nothing() {
     let folder = Folder::new("saver-bound");
-    let path = folder.0.join("a");
     let save = |max_size| {
-        let mut saver = FileSaver::new(path.clone(), None, SyncLevel::None);
+        let mut saver = folder.saver();
         saver.bound(max_size);
         saver.write([b"one ".as_slice()], go_on)?;
         saver.end();
@@ -122,7 +121,8 @@ fn a_file_of_the_greatest_size_is_saved_and_a_larger_one_leaves_nothing() {
     };
     for max_size in [0, 3, 4, 8] {
         assert!(matches!(save(max_size), Err(Failure::TooLarge(size)) if size == max_size));
-        assert_eq!(folder.names(), 0);
+        assert_eq!((folder.names(), &*folder.text()), (1, "old"));
     }
     assert_eq!(save(9).unwrap(), Some(9));
+    assert_eq!(folder.text(), "one two 3");
 }
