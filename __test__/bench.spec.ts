@@ -235,7 +235,7 @@ test('the benchmark json-calls, quick and of one value, compares, measures and p
 })
 
 test.serial('a live heap has the size that was asked for, and goes when it is emptied', (t) => {
-  // What V8 compiles meanwhile may hold the pool of `fillHeap` for a while, which has 1 MB.
+  // Code that V8 compiles meanwhile may hold the pool of `fillHeap` for a while, which has 1 MB.
   const elseMb = 2
   for (const megabytes of [0, 8, 40]) {
     const before = usedBytes()

@@ -39,7 +39,7 @@ async function* cut(bytes: Buffer, sizes: () => number): AsyncGenerator<Buffer> 
   }
 }
 
-/** What the events should be, by `eventsource-parser`. It keeps no id for later events, so ids are kept here. */
+/** Returns the events that `eventsource-parser` finds. It keeps no id for later events, so ids are kept here. */
 function expectedOf(text: string): { readonly events: ServerEvent<unknown>[]; readonly fails: boolean } {
   const events: ServerEvent<unknown>[] = []
   const state = { id: '', isOver: false, fails: false }

@@ -1,24 +1,14 @@
 /** `maxRowBytes` of `readJsonl`, against a reader that splits the whole file and looks each row up in a list of known rows. */
 
-import { closeSync, ftruncateSync, mkdtempSync, openSync, rmSync, writeFileSync, writeSync } from 'node:fs'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
+import { closeSync, ftruncateSync, openSync, rmSync, writeSync } from 'node:fs'
 import test from 'ava'
 import { OffloopError, readJsonl, type BadRow, type BadRowCause, type ReadOptions } from '../src/index.ts'
 import { runScenario } from './fixtures/child.ts'
 import { isFull } from './fixtures/extent.ts'
+import { filesIn, makeFolder } from './fixtures/folder.ts'
 import { Random } from './fixtures/values.ts'
 
-const folder = mkdtempSync(join(tmpdir(), 'offloop-'))
-let files = 0
-test.after.always(() => rmSync(folder, { recursive: true }))
-
-function fileOf(content: string | Buffer): string {
-  files += 1
-  const path = join(folder, `${files}.jsonl`)
-  writeFileSync(path, content)
-  return path
-}
+const { nextPath, fileOf } = filesIn(makeFolder())
 
 // ───────────────────────────── the naive reader ─────────────────────────────
 
@@ -281,8 +271,7 @@ test('wrong bounds are refused as by Node', async (t) => {
 
 /** A file with a row of NULs, which takes no space on the disk, between two rows. Returns its path and the length of that row. */
 function hugeFile(length: number): string {
-  files += 1
-  const path = join(folder, `${files}.jsonl`)
+  const path = nextPath()
   const file = openSync(path, 'w')
   writeSync(file, '{"a":1}\n')
   ftruncateSync(file, 8 + length)

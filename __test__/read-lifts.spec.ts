@@ -1,8 +1,6 @@
 /** Lifts of `readJsonl`, against `parse` of the bytes of each row. */
 
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
+import { rmSync } from 'node:fs'
 import test from 'ava'
 import {
   OffloopError,
@@ -18,18 +16,10 @@ import { tuning } from '../src/capture/tuning.ts'
 import { parseRows } from '../src/jsonl/parse-rows.ts'
 import { planParse } from '../src/parse/parse.ts'
 import { isFull } from './fixtures/extent.ts'
+import { filesIn, makeFolder } from './fixtures/folder.ts'
 import { Random } from './fixtures/values.ts'
 
-const folder = mkdtempSync(join(tmpdir(), 'offloop-'))
-let files = 0
-test.after.always(() => rmSync(folder, { recursive: true }))
-
-function fileOf(content: string | Buffer): string {
-  files += 1
-  const path = join(folder, `${files}.jsonl`)
-  writeFileSync(path, content)
-  return path
-}
+const { fileOf } = filesIn(makeFolder())
 
 type Lifts = Pick<ParseOptions, 'lift' | 'onMismatch' | 'dropStringsOver'>
 

@@ -1,35 +1,17 @@
 /** Reading JSONL files, against a reader that splits the whole file and knows no batches. */
 
-import {
-  appendFileSync,
-  closeSync,
-  mkdtempSync,
-  openSync,
-  readdirSync,
-  rmSync,
-  truncateSync,
-  writeFileSync,
-  writeSync,
-} from 'node:fs'
-import { tmpdir } from 'node:os'
+import { appendFileSync, closeSync, openSync, readdirSync, truncateSync, writeSync } from 'node:fs'
 import { join } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import test from 'ava'
 import { readJsonl, type BadRow, type ReadOptions, type RowWithBytes } from '../src/index.ts'
 import { Random, randomValue } from './fixtures/values.ts'
 import { isFull } from './fixtures/extent.ts'
+import { filesIn, makeFolder } from './fixtures/folder.ts'
 import { checkMemory } from './fixtures/results.ts'
 
-const folder = mkdtempSync(join(tmpdir(), 'offloop-'))
-let files = 0
-test.after.always(() => rmSync(folder, { recursive: true }))
-
-function fileOf(content: string | Buffer): string {
-  files += 1
-  const path = join(folder, `${files}.jsonl`)
-  writeFileSync(path, content)
-  return path
-}
+const folder = makeFolder()
+const { fileOf } = filesIn(folder)
 
 async function all<T>(batches: AsyncIterable<readonly T[]>): Promise<T[]> {
   const rows: T[] = []

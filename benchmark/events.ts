@@ -31,7 +31,7 @@ interface Case {
   readonly name: string
   readonly chunks: readonly Buffer[]
   readonly lift?: Readonly<Record<string, Lift>>
-  /** What a plain program does with the data of each event. */
+  /** Turns the data of an event into values, as a plain program does. */
   readonly finish: (data: unknown) => unknown
   /** Whether the usual code, whose time is quadratic in the size of an event, is measured too. */
   readonly hasUsual: boolean

@@ -13,13 +13,26 @@ use offloop_memory::join_chunks;
 use crate::body::LiftPointers;
 use crate::failure::Failure;
 use crate::memory::{RECYCLER, View};
-use crate::source::{InputBytes, InputChunk, Taken};
+use crate::source::{InputBytes, InputChunk, InputMemory};
 
 type NativeStep<'env> = Either4<JsString<'env>, InputBytes, Failure, Option<bool>>;
 
 /// The events of one stream.
 #[napi]
-pub struct EventStream(RefCell<EventReader<Taken>>);
+pub struct EventStream(RefCell<EventReader<InputMemory>>);
+
+impl EventStream {
+    /// Adds `size` bytes, which `copy` writes, and returns what [`Self::next`] returns.
+    fn push_bytes<'env>(
+        &self,
+        env: &'env Env,
+        size: usize,
+        copy: impl FnOnce(&mut [u8]),
+    ) -> Result<NativeStep<'env>> {
+        let pushed = self.0.borrow_mut().push(size, &RECYCLER, copy);
+        pushed.map_or_else(|error| Ok(Either4::C(error.into())), |()| self.next(env))
+    }
+}
 
 #[napi]
 impl EventStream {
@@ -42,8 +55,7 @@ impl EventStream {
         skipped: f64,
     ) -> Result<NativeStep<'env>> {
         self.0.borrow_mut().skip(skipped as usize);
-        let pushed = self.0.borrow_mut().push(chunk.len(), &RECYCLER, |room| chunk.copy_to(room));
-        pushed.map_or_else(|error| Ok(Either4::C(error.into())), |()| self.next(env))
+        self.push_bytes(env, chunk.len(), |room| chunk.copy_to(room))
     }
 
     /// Copies the chunks of `source`, empties it, and returns what [`Self::next`] returns.
@@ -51,11 +63,9 @@ impl EventStream {
     pub fn push_all<'env>(&self, env: &'env Env, source: &InputBytes) -> Result<NativeStep<'env>> {
         let chunks = source.drain();
         let size = chunks.iter().map(InputChunk::len).sum();
-        let copy = |room: &mut [u8]| {
+        self.push_bytes(env, size, |room| {
             let Ok(()) = join_chunks(&chunks, room, || Ok::<(), Infallible>(()));
-        };
-        let pushed = self.0.borrow_mut().push(size, &RECYCLER, copy);
-        pushed.map_or_else(|error| Ok(Either4::C(error.into())), |()| self.next(env))
+        })
     }
 
     /// Returns what comes next: the JSON of small events (see `EventRun`), an event for `scanBody`, a failure, true at the

@@ -15,14 +15,14 @@ use offloop_memory::{Block, Chunk, Gathered, Joined, TakenMemory};
 use crate::failure::Failure;
 use crate::memory::{PinnedBuffer, PinnedSlice, RECYCLER, View};
 
-/// Memory taken from the caller.
-pub enum Taken {
+/// Memory of an input that was taken from the caller.
+pub enum InputMemory {
     Whole(PinnedBuffer),
     /// A part of memory. Many slices share one reference.
     Slice(PinnedSlice),
 }
 
-impl TakenMemory for Taken {
+impl TakenMemory for InputMemory {
     fn bytes(&self) -> &[u8] {
         match self {
             Self::Whole(buffer) => buffer.bytes(),
@@ -39,9 +39,9 @@ impl TakenMemory for Taken {
 }
 
 /// A part of an input.
-pub type InputChunk = Chunk<Taken>;
+pub type InputChunk = Chunk<InputMemory>;
 /// An input in one piece.
-pub type JoinedInput = Joined<Taken>;
+pub type JoinedInput = Joined<InputMemory>;
 
 /// Gathers an input on the JS thread, until a task takes it.
 ///
@@ -49,7 +49,7 @@ pub type JoinedInput = Joined<Taken>;
 /// gave up may call [`InputBytes::clear`] before that.
 #[napi]
 #[derive(Default)]
-pub struct InputBytes(RefCell<Gathered<Taken>>, Cell<Option<EventBytes>>);
+pub struct InputBytes(RefCell<Gathered<InputMemory>>, Cell<Option<EventBytes>>);
 
 #[napi]
 impl InputBytes {
@@ -91,7 +91,7 @@ impl InputBytes {
     /// it.
     #[napi]
     pub fn take(&self, chunk: Uint8Array) {
-        self.0.borrow_mut().take(Taken::Whole(PinnedBuffer::new(chunk)));
+        self.0.borrow_mut().take(InputMemory::Whole(PinnedBuffer::new(chunk)));
     }
 
     /// Copies the low byte of each character of a string.
@@ -116,7 +116,7 @@ impl InputBytes {
 
     /// Adds memory that was taken from the caller.
     pub fn lend(&self, chunk: PinnedSlice) {
-        self.0.borrow_mut().take(Taken::Slice(chunk));
+        self.0.borrow_mut().take(InputMemory::Slice(chunk));
     }
 
     /// Returns the index of the last chunk and the range of its last `len` bytes. They arrived in one piece.
@@ -132,7 +132,7 @@ impl InputBytes {
     }
 
     /// Returns the bytes of an event.
-    pub fn of_event(gathered: Gathered<Taken>, event: EventBytes) -> Self {
+    pub fn of_event(gathered: Gathered<InputMemory>, event: EventBytes) -> Self {
         Self(RefCell::new(gathered), Cell::new(Some(event)))
     }
 

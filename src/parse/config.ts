@@ -77,7 +77,7 @@ export interface ParseOptions extends Cancellable, BytesInput, Bounded {
 
 export interface SplitOptions extends ParseOptions {
   readonly lift: Readonly<Record<string, Lift>>
-  /** What stands in place of a lifted value: null, or the string that this returns for the index of the value in `lifted`. @default 'null' */
+  /** The text in place of a lifted value: null, or the string that this returns for the index of the value in `lifted`. @default 'null' */
   readonly replace?: 'null' | ((index: number, pointer: string) => string) | undefined
 }
 
@@ -117,7 +117,7 @@ const NAMES = tableOf<unknown>({ base64: true, ...ARRAYS, raw: true, drop: true,
 const FORMS: Readonly<Record<string, unknown>> = tableOf({ experts: true, base64: true, ragged: true, tensor: true })
 const MISMATCHES = tableOf({ throw: false, keep: true })
 
-/** What one pointer lifts. `LiftKind::named` in `crates/body/src/lift.rs` reads `form` and `element`. */
+/** The kind of values that one pointer lifts. `LiftKind::named` in `crates/body/src/lift.rs` reads `form` and `element`. */
 export interface LiftKind {
   readonly form: 'numbers' | 'base64' | 'ragged' | 'tensor' | 'raw' | 'drop' | 'experts'
   /** Type of the elements of numbers. */

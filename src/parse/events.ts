@@ -84,7 +84,7 @@ interface EventsPlan {
   readonly maxEventBytes: number
 }
 
-/** What the addon returns: see `EventStream.next`. */
+/** The next step, as the addon returns it: see `EventStream.next`. */
 type Step = ReturnType<EventStream['next']>
 
 const DATA = 'data: '

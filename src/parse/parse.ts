@@ -144,7 +144,7 @@ export interface ParsedEvent {
   readonly data: unknown
 }
 
-/** What the addon says of an event without data, and of the one that ends the stream. */
+/** Descriptions of an event without data, and of the one that ends the stream. */
 const NO_DATA = '0'
 const LAST = '1'
 
@@ -184,9 +184,9 @@ async function takeInputApart<R>(
   )
 }
 
-function splitResultOf({ rest: json, plan, values }: BodyParts<Bytes>): SplitResult {
+function splitResultOf({ rest: json, pointers, values }: BodyParts<Bytes>): SplitResult {
   const lifted: { readonly pointer: string; readonly value: Lifted }[] = []
-  for (const [index, pointer] of pointersOf(plan).entries()) addTo(lifted, { pointer, value: values[index] ?? null })
+  for (const [index, pointer] of pointers.entries()) addTo(lifted, { pointer, value: values[index] ?? null })
   return { json, lifted }
 }
 
@@ -208,6 +208,8 @@ function pointersOf({ containers, lifts }: LiftPlan): string[] {
 interface BodyParts<R> {
   readonly rest: R
   readonly plan: LiftPlan
+  /** Pointers of the values, for a rest of bytes. */
+  readonly pointers: readonly string[]
   /** In the order of the plan. */
   readonly values: readonly Lifted[]
 }
@@ -215,7 +217,7 @@ interface BodyParts<R> {
 /** Form of the rest: a string that is made natively, or bytes. */
 interface RestForm<R> extends RestUse {
   /** Returns the JSON that replaces each value; undefined for null. Runs code of the caller. */
-  replacements(plan: LiftPlan): string[] | undefined
+  replacements(pointers: readonly string[]): string[] | undefined
   /** Allocates the memory of the rest. */
   allocate(size: number, make: (size: number) => Bytes): Bytes | null
   read(memory: Bytes | null, scanned: ScannedBody, size: number): R | Promise<R>
@@ -230,11 +232,11 @@ class RestBytes implements RestForm<Bytes> {
     this.#replace = replace
   }
 
-  replacements(plan: LiftPlan): string[] | undefined {
+  replacements(pointers: readonly string[]): string[] | undefined {
     const replace = this.#replace
     if (replace === undefined) return undefined
     const texts: string[] = []
-    for (const [index, pointer] of pointersOf(plan).entries()) {
+    for (const [index, pointer] of pointers.entries()) {
       const text = replace(index, pointer)
       if (typeof text !== 'string') throw invalidType('the result of options.replace', 'of type string', text)
       addTo(texts, stringifyJson(text))
@@ -338,7 +340,8 @@ async function fillInput<R>(
   const memories: Bytes[] = []
   let rest: Bytes | null = null
   try {
-    const texts = form.replacements(plan)
+    const pointers = form.isText ? [] : pointersOf(plan)
+    const texts = form.replacements(pointers)
     // The function that replaces values may have aborted the call.
     signal?.throwIfAborted()
     const size = restSizeOf(plan, texts)
@@ -355,7 +358,7 @@ async function fillInput<R>(
     if (inPlace !== undefined) addTo(memories, inPlace)
     const values = gathered(plan, readLengths(filled), memories, config)
     input.end(inPlace)
-    return { rest: await form.read(rest, scanned, size), plan, values }
+    return { rest: await form.read(rest, scanned, size), plan, pointers, values }
   } catch (error) {
     // A task that began has taken what these hold.
     input.end()

@@ -38,7 +38,7 @@ pub struct EventRules {
     pub max_size: usize,
 }
 
-/// What a stream of events yields next.
+/// The next step of a stream of events.
 pub enum EventStep<T> {
     /// Small events: see [`EventRun`].
     Run(String),
@@ -72,7 +72,7 @@ impl fmt::Display for EventError {
 
 impl Error for EventError {}
 
-/// What the bytes of an event are.
+/// The content of the bytes of an event.
 #[derive(Clone, Debug)]
 pub enum EventBytes {
     /// The bytes of the stream, up to the blank line.
@@ -105,7 +105,7 @@ pub struct EventHead {
     has_gaps: bool,
 }
 
-/// What an event turned out to be.
+/// An event whose fields were read.
 enum OpenedEvent {
     /// The event has no data.
     Nothing,
@@ -183,7 +183,7 @@ impl PlanSource<'_> {
     /// Makes the plan of `text`.
     ///
     /// # Errors
-    /// Those of [`BodyPlan::new`]. Offsets are those in the stream.
+    /// Fails as [`BodyPlan::new`] does. Offsets are those in the stream.
     pub fn plan<E>(
         self,
         text: &mut [u8],
@@ -237,7 +237,7 @@ pub struct EventReader<T> {
     offset: usize,
     last_id: SharedId,
     run: EventRun,
-    /// What follows the run that was returned.
+    /// The step behind the run that was returned.
     next: Option<EventStep<T>>,
 }
 
@@ -513,25 +513,12 @@ mod tests {
     use super::*;
     use crate::framing::SEARCHED;
 
-    /// Streams are copied, so nothing is taken.
-    enum Nothing {}
-
-    impl TakenMemory for Nothing {
-        fn bytes(&self) -> &[u8] {
-            match *self {}
-        }
-
-        fn bytes_mut(&mut self) -> Option<&mut [u8]> {
-            match *self {}
-        }
-    }
-
     #[test]
     fn each_byte_is_searched_once_in_chunks_of_one() {
         static RECYCLER: Recycler = Recycler::new(1 << 24);
         let stream = format!("data: 1\n\ndata: \"{}\"\r\n\r\ndata: 2\n\n", "x".repeat(200_000));
         let rules = EventRules { done: None, max_size: usize::MAX };
-        let mut reader = EventReader::<Nothing>::new(Arc::default(), rules);
+        let mut reader = EventReader::<Infallible>::new(Arc::default(), rules);
         SEARCHED.set(0);
         let mut steps = 0;
         for byte in stream.bytes() {

@@ -31,7 +31,7 @@ pub use lift::{LiftConfig, LiftKind, RestRules};
 pub use nested::{Nesting, NumberLayout};
 pub use numbers::{ElementType, NumberError, fill_numbers};
 pub use offloop_grammar::{CheckError, PointerError, unescaped};
-pub use path::{Containers, PathStep, Place, escaped_offset};
+pub use path::{Containers, PathStep, ValuePlace, escaped_offset};
 pub use pattern::{PatternError, Patterns};
 pub use plan::{BodyPlan, PlannedValue};
 pub use scan::{AcceptedType, Findings, MatchedType, MatchedValue, ScanError, Search, scan};

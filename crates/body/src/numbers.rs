@@ -97,7 +97,7 @@ pub fn fill_numbers<E>(
 /// Checks that all `count` numbers of `text` fit their elements: see [`fill_numbers`].
 ///
 /// # Errors
-/// Those of [`fill_numbers`].
+/// Fails as [`fill_numbers`] does.
 pub(crate) fn check_numbers<E>(
     text: &[u8],
     element: ElementType,

@@ -17,7 +17,7 @@ pub enum PathStep {
 
 /// The place of a value in the container that holds it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Place {
+pub struct ValuePlace {
     /// The number of the container in [`Containers`]. Number 0 holds the root of the text, with an empty key.
     pub container: usize,
     pub step: PathStep,
@@ -27,25 +27,25 @@ pub struct Place {
 ///
 /// A path for each value would take memory that is quadratic in the depth of a text.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Containers(Vec<Place>);
+pub struct Containers(Vec<ValuePlace>);
 
 impl Containers {
     /// The step from number 0 to the root.
     pub(crate) const ROOT: PathStep = PathStep::Key(0..0);
 
     /// Adds a container. Returns its number.
-    pub(crate) fn add(&mut self, place: Place) -> usize {
+    pub(crate) fn add(&mut self, place: ValuePlace) -> usize {
         self.0.push(place);
         self.0.len()
     }
 
     /// Returns the places of all containers, from number 1 on.
-    pub(crate) fn places(&self) -> &[Place] {
+    pub(crate) fn places(&self) -> &[ValuePlace] {
         &self.0
     }
 
     /// Keeps the containers that hold one of `places`, and renumbers those.
-    pub(crate) fn retain<'a>(&mut self, places: impl Iterator<Item = &'a mut Place>) {
+    pub(crate) fn retain<'a>(&mut self, places: impl Iterator<Item = &'a mut ValuePlace>) {
         let mut places: Vec<_> = places.collect();
         let mut numbers = vec![0; self.0.len() + 1];
         for place in &places {
@@ -61,7 +61,7 @@ impl Containers {
             count += 1;
             *number = count;
         }
-        let renumbered = |place: &mut Place| {
+        let renumbered = |place: &mut ValuePlace| {
             place.container = numbers.get(place.container).copied().unwrap_or_default();
         };
         let mut kept = numbers.iter().skip(1);
@@ -76,7 +76,7 @@ impl Containers {
 
     /// Returns the JSON Pointer of the value at `place`.
     #[must_use]
-    pub fn pointer_of(&self, text: &[u8], place: &Place) -> String {
+    pub fn pointer_of(&self, text: &[u8], place: &ValuePlace) -> String {
         let mut steps = Vec::new();
         let mut place = place;
         while let Some(outer) = place.container.checked_sub(1).and_then(|index| self.0.get(index)) {

@@ -15,7 +15,7 @@ use crate::experts;
 use crate::lift::{LiftConfig, LiftKind};
 use crate::nested::NumberLayout;
 use crate::numbers::{ElementType, NumberError, check_numbers};
-use crate::path::{Containers, PathStep, Place};
+use crate::path::{Containers, PathStep, ValuePlace};
 use crate::scan::{Findings, MatchedType, MatchedValue, inside, scan};
 use crate::text::utf16_len;
 
@@ -350,7 +350,7 @@ impl LiftedContent {
 }
 
 /// Writes the number of the container and the key or index in it.
-fn describe_place(Place { container, step }: &Place, text: &[u8], json: &mut String) {
+fn describe_place(ValuePlace { container, step }: &ValuePlace, text: &[u8], json: &mut String) {
     let _ = write!(json, "{container},");
     match step {
         // Writing to a String cannot fail.

@@ -10,7 +10,7 @@ use std::ops::Range;
 use offloop_grammar::{CheckError, JsonVisitor, ReadError, Text, read, unescaped};
 
 use crate::nested::{NestedNumbers, Nesting, NumberLayout};
-use crate::path::{Containers, PathStep, Place};
+use crate::path::{Containers, PathStep, ValuePlace};
 use crate::pattern::Patterns;
 
 /// The JSON type that a pattern accepts.
@@ -56,7 +56,7 @@ pub struct MatchedValue {
     pub value_type: MatchedType,
     /// The bytes of the value. A string includes its quotes.
     pub range: Range<usize>,
-    pub place: Place,
+    pub place: ValuePlace,
 }
 
 /// Why a text was not scanned to its end.
@@ -78,7 +78,7 @@ impl<E: fmt::Display> fmt::Display for ScanError<E> {
 
 impl<E: fmt::Debug + fmt::Display> Error for ScanError<E> {}
 
-/// What a scan searches for.
+/// The search of a scan.
 #[derive(Clone, Copy, Debug)]
 pub struct Search<'a> {
     pub patterns: &'a Patterns,
@@ -88,7 +88,7 @@ pub struct Search<'a> {
     pub longest_string: usize,
 }
 
-/// What a scan finds, in the order of the text.
+/// The findings of a scan, in the order of the text.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Findings {
     /// The values that patterns match, but for those that a later value of the same key replaces.
@@ -177,13 +177,13 @@ struct OpenContainer {
 
 impl OpenContainer {
     /// Returns the place of the next value in the container, which has a number.
-    fn place(&self) -> Place {
+    fn place(&self) -> ValuePlace {
         let step = if self.is_object {
             PathStep::Key(self.key.clone())
         } else {
             PathStep::Index(self.index)
         };
-        Place { container: self.number.unwrap_or_default(), step }
+        ValuePlace { container: self.number.unwrap_or_default(), step }
     }
 }
 
@@ -194,7 +194,7 @@ struct PendingMatch {
     value_type: MatchedType,
     /// The numbers of an array, until it ends.
     numbers: Option<NestedNumbers>,
-    place: Place,
+    place: ValuePlace,
 }
 
 struct Scanner<'a> {
@@ -235,12 +235,12 @@ impl Scanner<'_> {
     }
 
     /// Returns the place of the next value. Numbers the containers around it.
-    fn place(&mut self) -> Place {
+    fn place(&mut self) -> ValuePlace {
         let is_numbered = |container: &OpenContainer| container.number.is_some();
         let first = self.open.iter().rposition(is_numbered).map_or(0, |index| index + 1);
         let mut place = match first.checked_sub(1).and_then(|index| self.open.get(index)) {
             Some(container) => container.place(),
-            None => Place { container: 0, step: Containers::ROOT },
+            None => ValuePlace { container: 0, step: Containers::ROOT },
         };
         for container in self.open.get_mut(first..).unwrap_or_default() {
             container.number = Some(self.containers.add(place));

@@ -32,7 +32,7 @@ impl RestText {
     /// Converts `text`. `acquire` gives memory of a size.
     ///
     /// # Errors
-    /// Those of `acquire` and of `poll`. Invalid UTF-8, which only a defect of the plan can cause, becomes an empty text.
+    /// Fails as `acquire` and `poll` do. Invalid UTF-8, which only a defect of the plan can cause, becomes an empty text.
     pub fn new<E>(
         text: &[u8],
         acquire: impl FnOnce(usize) -> Result<Block, E>,

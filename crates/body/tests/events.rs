@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::panic, reason = "a test")]
 
+use std::convert::Infallible;
 use std::sync::Arc;
 
 use offloop_body::{
@@ -9,23 +10,10 @@ use offloop_body::{
     LiftKind, PlanSource, PlannedText, RestRules,
 };
 use offloop_experts::Hints;
-use offloop_memory::{Joined, OutOfMemory, Recycler, TakenMemory};
+use offloop_memory::{Joined, OutOfMemory, Recycler};
 use proptest::prelude::*;
 
 static RECYCLER: Recycler = Recycler::new(1 << 28);
-
-/// Streams are copied, so nothing is taken.
-enum Nothing {}
-
-impl TakenMemory for Nothing {
-    fn bytes(&self) -> &[u8] {
-        match *self {}
-    }
-
-    fn bytes_mut(&mut self) -> Option<&mut [u8]> {
-        match *self {}
-    }
-}
 
 /// An event as `[data, name, id]`, or what ends the stream.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -42,7 +30,7 @@ fn config(lifts: &[(&str, &str)]) -> LiftConfig {
     LiftConfig::new(&pointers, kinds.collect(), RestRules::default()).unwrap()
 }
 
-fn reader(lifts: &[(&str, &str)], done: Option<&str>, max_size: usize) -> EventReader<Nothing> {
+fn reader(lifts: &[(&str, &str)], done: Option<&str>, max_size: usize) -> EventReader<Infallible> {
     let done = done.map(|done| Arc::from(done.as_bytes()));
     EventReader::new(Arc::new(config(lifts)), EventRules { done, max_size })
 }
@@ -76,7 +64,7 @@ fn text_of(json: &str) -> String {
 }
 
 /// Reads `stream`, cut into `chunks`, to its end or to what ends it.
-fn read(reader: &mut EventReader<Nothing>, chunks: &[&[u8]]) -> Vec<Seen> {
+fn read(reader: &mut EventReader<Infallible>, chunks: &[&[u8]]) -> Vec<Seen> {
     let mut seen = Vec::new();
     let (mut name, mut id) = (String::new(), String::new());
     for chunk in chunks {

@@ -11,19 +11,16 @@
     reason = "a benchmark"
 )]
 
-use std::convert::Infallible;
 use std::hint::black_box;
 use std::time::Instant;
 
-use offloop_json::{
-    Floats, JsText, Kernel, Lexicon, Memory, PackOptions, Segment, Tag, Tape, check, pack,
-};
+use offloop_json::check;
 use simd_json::Buffers;
 
 #[path = "../tests/tape_twin/mod.rs"]
 mod tape_twin;
 
-use tape_twin::pack_node;
+use tape_twin::{Growing, RAW, pack_node, pack_words};
 
 const ROUNDS: usize = 25;
 /// Bytes of each document, about.
@@ -50,7 +47,7 @@ fn main() {
 
 fn report(name: &str, json: &[u8]) {
     let mut peer = Peer::new(json.len());
-    let mut ours = Fixed(vec![0; 2 * json.len()]);
+    let mut ours = Growing(vec![0; 2 * json.len()]);
     let len = packed(json, &mut ours);
     peer.pack(json);
     assert!(ours.0.get(..len).unwrap() == peer.packed, "{name}: the same bytes");
@@ -90,37 +87,9 @@ fn medians<const N: usize>(mut ways: [&mut dyn FnMut(); N]) -> [f64; N] {
 
 // ───────────────────────────── ours ─────────────────────────────
 
-struct Fixed(Vec<u8>);
-
-impl Memory for Fixed {
-    type Error = Infallible;
-
-    fn bytes(&mut self) -> &mut [u8] {
-        &mut self.0
-    }
-
-    fn grow(&mut self, _len: usize, size: usize) -> Result<(), Infallible> {
-        self.0.resize(size, 0);
-        Ok(())
-    }
-}
-
 /// Packs a tape that is one RawJson.
-fn packed(json: &[u8], memory: &mut Fixed) -> usize {
-    let words = [3 << 4 | Tag::Extra as i32, 0];
-    let segments = [Segment { words: &words, ..Segment::default() }];
-    let longs = [JsText { bytes: json, is_wide: false }];
-    let lexicon = Lexicon::default();
-    let tape = Tape {
-        segments: &segments,
-        longs: &longs,
-        lexicon: &lexicon,
-        has_rows: false,
-        first_long: 0,
-    };
-    let options =
-        PackOptions { floats: Floats::Double, max_depth: usize::MAX, kernel: Kernel::best() };
-    pack(tape, &options, memory, || Ok(())).unwrap()
+fn packed(json: &[u8], memory: &mut Growing) -> usize {
+    pack_words(&[RAW, 0], json, memory)
 }
 
 // ───────────────────────────── simd-json ─────────────────────────────

@@ -54,7 +54,7 @@ impl<'a, E> OutputBuffer<'a, E> {
     /// `capacity` bytes are kept alive. What lies behind the result becomes zero there: JavaScript can read it.
     ///
     /// # Errors
-    /// Those of `acquire` and of `poll`.
+    /// Fails as `acquire` and `poll` do.
     pub fn finish(
         self,
         len: usize,

@@ -2,48 +2,18 @@
 
 #![allow(clippy::unwrap_used, clippy::doc_markdown, reason = "a panic is how a test fails")]
 
-use std::convert::Infallible;
-
-use offloop_json::{
-    Floats, JsText, Kernel, Lexicon, Memory, PackOptions, Segment, Tag, Tape, pack,
-};
+use offloop_json::Tag;
 use proptest::prelude::*;
 
 mod tape_twin;
 
-struct Growing(Vec<u8>);
-
-impl Memory for Growing {
-    type Error = Infallible;
-
-    fn bytes(&mut self) -> &mut [u8] {
-        &mut self.0
-    }
-
-    fn grow(&mut self, _len: usize, size: usize) -> Result<(), Infallible> {
-        self.0.resize(size, 0xee);
-        Ok(())
-    }
-}
+use tape_twin::{Growing, RAW, pack_words};
 
 /// Packs `[1, RawJson, RawJson]` into memory that has `size` bytes at first.
 fn packed(json: &[u8], size: usize) -> Vec<u8> {
-    let raw = 3 << 4 | Tag::Extra as i32;
-    let words = [Tag::Open as i32, 1 << 4 | Tag::Int as i32, raw, 0, raw, 0, Tag::Close as i32];
-    let segments = [Segment { words: &words, ..Segment::default() }];
-    let longs = [JsText { bytes: json, is_wide: false }];
-    let lexicon = Lexicon::default();
-    let tape = Tape {
-        segments: &segments,
-        longs: &longs,
-        lexicon: &lexicon,
-        has_rows: false,
-        first_long: 0,
-    };
-    let options =
-        PackOptions { floats: Floats::Double, max_depth: usize::MAX, kernel: Kernel::best() };
+    let words = [Tag::Open as i32, 1 << 4 | Tag::Int as i32, RAW, 0, RAW, 0, Tag::Close as i32];
     let mut memory = Growing(vec![0xee; size]);
-    let len = pack(tape, &options, &mut memory, || Ok(())).unwrap();
+    let len = pack_words(&words, json, &mut memory);
     memory.0.truncate(len);
     memory.0
 }

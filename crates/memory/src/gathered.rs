@@ -2,6 +2,7 @@
 //!
 //! JS threads gather them, tasks join and read them.
 
+use std::convert::Infallible;
 use std::mem;
 use std::ops::Range;
 
@@ -18,6 +19,17 @@ pub trait TakenMemory {
 
     /// Returns the bytes if a task may write to them and JavaScript gets the memory back.
     fn bytes_mut(&mut self) -> Option<&mut [u8]>;
+}
+
+/// An input of which nothing is taken.
+impl TakenMemory for Infallible {
+    fn bytes(&self) -> &[u8] {
+        match *self {}
+    }
+
+    fn bytes_mut(&mut self) -> Option<&mut [u8]> {
+        match *self {}
+    }
 }
 
 /// A part of an input.
@@ -253,8 +265,6 @@ pub fn join_chunks<E, C: AsRef<[u8]>>(
 
 #[cfg(test)]
 mod tests {
-    use std::convert::Infallible;
-
     use super::*;
 
     static RECYCLER: Recycler = Recycler::new(1 << 30);

@@ -1,6 +1,47 @@
 //! Makes `MessagePack` of the nodes of a tape of simd-json: a twin of `pack`, and a prototype to measure.
 
+use std::convert::Infallible;
+
+use offloop_json::{
+    Floats, JsText, Kernel, Lexicon, Memory, PackOptions, Segment, Tag, Tape, pack,
+};
 use simd_json::{Node, StaticNode};
+
+/// The word of a tape for a RawJson; the index of its text follows.
+pub const RAW: i32 = 3 << 4 | Tag::Extra as i32;
+
+/// Memory that grows, with dirty bytes.
+pub struct Growing(pub Vec<u8>);
+
+impl Memory for Growing {
+    type Error = Infallible;
+
+    fn bytes(&mut self) -> &mut [u8] {
+        &mut self.0
+    }
+
+    fn grow(&mut self, _len: usize, size: usize) -> Result<(), Infallible> {
+        self.0.resize(size, 0xee);
+        Ok(())
+    }
+}
+
+/// Packs a tape of `words`, whose only long text is `json`. Returns the length of the `MessagePack`.
+pub fn pack_words(words: &[i32], json: &[u8], memory: &mut Growing) -> usize {
+    let segments = [Segment { words, ..Segment::default() }];
+    let longs = [JsText { bytes: json, is_wide: false }];
+    let lexicon = Lexicon::default();
+    let tape = Tape {
+        segments: &segments,
+        longs: &longs,
+        lexicon: &lexicon,
+        has_rows: false,
+        first_long: 0,
+    };
+    let options =
+        PackOptions { floats: Floats::Double, max_depth: usize::MAX, kernel: Kernel::best() };
+    pack(tape, &options, memory, || Ok(())).unwrap()
+}
 
 /// Appends a node of a tape.
 pub fn pack_node(node: &Node<'_>, to: &mut Vec<u8>) {
